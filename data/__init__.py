@@ -1,0 +1,1 @@
+"""Facts: domain types, errors, schemas, the job log, importers and samples."""

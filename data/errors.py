@@ -1,0 +1,90 @@
+"""Every deliberate error, in one tree; each also derives from the builtin it refines."""
+
+from collections.abc import Iterable
+
+SHOWN = 5
+
+
+def shown(values: Iterable[object]) -> str:
+    """Return at most five of `values`, sorted as text, for a message.
+
+    Examples
+    --------
+    >>> shown(["b", "a"])
+    "'a', 'b'"
+    >>> shown(range(7))
+    '0, 1, 2, 3, 4 and 2 more'
+    """
+    texts = sorted(repr(value) for value in values)
+    head = ", ".join(texts[:SHOWN])
+    return head if len(texts) <= SHOWN else f"{head} and {len(texts) - SHOWN} more"
+
+
+class ColocastError(Exception):
+    """The base of every error that colocast raises on purpose."""
+
+    exit_code = 2
+
+
+class TableError(ColocastError, ValueError):
+    """A table does not follow its schema; names the file, the row and what was wanted."""
+
+    def __init__(self, source: str, found: str, wanted: str, row: object = None) -> None:
+        self.source, self.found, self.wanted, self.row = source, found, wanted, row
+        where = source if row is None else f"{source}, row {row}"
+        super().__init__(f"{where}: found {found}, wanted {wanted}")
+
+
+class SettingError(ColocastError, ValueError):
+    """A setting or an argument is out of range."""
+
+
+class UnknownProfileError(ColocastError, KeyError):
+    """A job key was never profiled exclusively."""
+
+    def __init__(self, job_keys: Iterable[object]) -> None:
+        self.job_keys = tuple(job_keys)
+        super().__init__(f"no exclusive profile of {shown(self.job_keys)}; wanted one run each")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingBaselineError(ColocastError, ValueError):
+    """A colocated run has no exclusive run of the same job key on the same GPU model."""
+
+    def __init__(self, job_keys: Iterable[object]) -> None:
+        self.job_keys = tuple(job_keys)
+        super().__init__(f"no exclusive run of {shown(self.job_keys)}; wanted at least one each")
+
+
+class RegistryError(ColocastError, RuntimeError):
+    """The model registry is out of reach, or a version in it cannot be used."""
+
+
+class NoChampionError(RegistryError):
+    """No version carries the alias ``champion``, neither in the registry nor in the cache."""
+
+
+class BadModelError(RegistryError):
+    """A version failed its checks (signature, feature spec, stored examples, digest)."""
+
+
+class JobLogError(ColocastError, RuntimeError):
+    """The job log cannot be read or written now; nothing was lost or half-written."""
+
+
+class PredictionError(ColocastError, RuntimeError):
+    """The prediction endpoint did not give a usable answer within the deadline."""
+
+
+class ProfilerError(ColocastError, RuntimeError):
+    """The profiler cannot measure as asked."""
+
+
+class ClusterError(ColocastError, RuntimeError):
+    """A cluster refused or failed an action."""
+
+
+class ServiceStartError(ColocastError, RuntimeError):
+    """A service did not start: port taken, disk full, database locked."""

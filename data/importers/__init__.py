@@ -1,0 +1,1 @@
+"""Readers of public formats, one layout a file."""

@@ -1,0 +1,1 @@
+"""Every model input column, built once, for training and serving alike."""

@@ -1,0 +1,1 @@
+"""Offline steps: profile, label, train, evaluate, register, promote, retrain."""
