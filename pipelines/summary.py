@@ -133,8 +133,8 @@ def summary_lines(
     versions : mapping of str to int
         Answers counted by the model version that gave them.
     """
-    header = f"{'user':<10}{'jobs':>5}{'JCT alone':>12}{'JCT ours':>11}{'wait alone':>12}{'wait ours':>11}"
-    lines = [header]
+    titles = f"{'JCT alone':>12}{'JCT ours':>11}{'wait alone':>12}{'wait ours':>11}"
+    lines = [f"{'user':<10}{'jobs':>5}{titles}"]
     lines += [
         f"{row.user:<10}{row.jobs:>5}{row.exclusive_jct_s:>10.2f} s{row.colocated_jct_s:>9.2f} s"
         f"{row.exclusive_queueing_delay_s:>10.2f} s{row.colocated_queueing_delay_s:>9.2f} s"
