@@ -35,6 +35,18 @@ class TableError(ColocastError, ValueError):
         super().__init__(f"{where}: found {found}, wanted {wanted}")
 
 
+class WireError(ColocastError, ValueError):
+    """A JSON document does not describe the domain value that was wanted; names the field."""
+
+    def __init__(self, field: str, found: str, wanted: str) -> None:
+        self.field, self.found, self.wanted = field, found, wanted
+        super().__init__(
+            f"{field}: found {found}, wanted {wanted}"
+            if field
+            else f"found {found}, wanted {wanted}"
+        )
+
+
 class SettingError(ColocastError, ValueError):
     """A setting or an argument is out of range."""
 
@@ -72,6 +84,17 @@ class BadModelError(RegistryError):
 
 class JobLogError(ColocastError, RuntimeError):
     """The job log cannot be read or written now; nothing was lost or half-written."""
+
+
+class JobConflictError(JobLogError, ValueError):
+    """A finished job was reported before under the same key, with another content."""
+
+    def __init__(self, keys: Iterable[tuple[str, int]]) -> None:
+        self.keys = tuple(keys)
+        super().__init__(
+            f"already logged with another content: (job_id, attempt) {shown(self.keys)};"
+            " wanted a new attempt number, or exactly what was logged; nothing was appended"
+        )
 
 
 class PredictionError(ColocastError, RuntimeError):
