@@ -164,7 +164,17 @@ MEMORY_RUNS = Table(
 )
 """One row a training run whose structure and memory peak are known; memory and demand."""
 
-TABLES = {table.name: table for table in (PROFILING_RUNS, PROFILES, LABELS, JOBS, MEMORY_RUNS)}
+SHARE_LABELS = Table(
+    "share_labels",
+    (_text("job_key"), _text("gpu_model"), _number("share_label", 0, 2)),
+    key=("job_key", "gpu_model"),
+)
+"""Lucid's sharing class of a job: 0 tiny, 1 medium, 2 jumbo (ASPLOS 2023)."""
+
+TABLES = {
+    table.name: table
+    for table in (PROFILING_RUNS, PROFILES, LABELS, JOBS, MEMORY_RUNS, SHARE_LABELS)
+}
 
 
 def checked(frame: pd.DataFrame, table: Table, source: str) -> pd.DataFrame:

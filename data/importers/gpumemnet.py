@@ -1,0 +1,119 @@
+"""GPUMemNet's measured trainings of generated networks on an A100 with 40 GB.
+
+Yousefzadeh-Asl-Miandoab et al., "GPUMemNet" (arXiv 2602.17817, 2026); its MLP and CNN tables.
+"""
+
+import hashlib
+from pathlib import Path
+
+import pandas as pd
+
+from data.errors import TableError
+from data.importers.source import SourceTable
+from data.schemas import MEMORY_RUNS, checked
+
+FILES = {
+    "mlp_data_step1": "mlp",
+    "mlp_data_step2": "mlp",
+    "cnn_data_step1": "cnn",
+}
+GPU_MODEL = "a100-40gb"
+COLUMNS = (
+    "Filename",
+    "Depth",
+    "Activations-Params",
+    "Total Activations",
+    "Total Parameters",
+    "Batch Size",
+    "Max GPU Memory (MiB)",
+    "Avg GPUTL",
+    "Avg SMACT",
+    "Avg SMOCC",
+    "Avg FP32A",
+)
+NOT_SAMPLED = (-1.0,)
+NOT_PARSED = (0.0,)  # 85 CNN rows have neither layers nor totals: unknown, not zero
+STATUSES = {"SUCCESSFUL": "ok", "OOM_CRASH": "oom"}
+
+
+def recognises(path: Path) -> bool:
+    """Whether `path` is one of these files, or a directory that holds some."""
+    return _stem(path) in FILES or bool(_files(path))
+
+
+def read(path: Path) -> dict[str, pd.DataFrame]:
+    """Return GPUMemNet's runs, one row a training.
+
+    Parameters
+    ----------
+    path : Path
+        One of the csv files, or a directory that holds some.
+
+    Returns
+    -------
+    dict with ``memory_runs``
+        ``activations`` counts the scalars of one sample, ``dense_parameters`` all weights. Runs
+        with the same layers and batch size share a ``configuration``, whatever their dropout
+        rate. A crash for lack of memory has the outcome ``oom``; its memory is the last
+        reading, a lower bound. Counters that were not sampled (-1) are missing.
+
+    Raises
+    ------
+    TableError
+        A column is missing, or a value is missing, out of range or in another unit.
+    """
+    files = [path] if _stem(path) in FILES else _files(path)
+    if not files:
+        raise TableError(str(path), "none of them", f"a csv file of {', '.join(FILES)}")
+    runs = pd.concat([_runs(file) for file in files], ignore_index=True)
+    return {"memory_runs": checked(runs, MEMORY_RUNS, str(path))}
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".csv")
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(file for file in path.glob("*.csv*") if _stem(file) in FILES)
+
+
+def _runs(file: Path) -> pd.DataFrame:
+    source = SourceTable.read(file, COLUMNS)
+    source.unique(["Filename"])
+    stem = _stem(file)
+    memory = source.number("Max GPU Memory (MiB)", 0, missing=(0,))
+    source.typical(memory, "Max GPU Memory (MiB)", 100, 200_000, "MiB")
+    known = "Status" in source.frame.columns
+    return pd.DataFrame(
+        {
+            "run_id": [f"gpumemnet-{stem}-{row}" for row in range(1, len(memory) + 1)],
+            "dataset": f"gpumemnet-{stem.replace('_data_', '-')}",
+            "family": FILES[stem],
+            "framework": "pytorch",
+            "gpu_model": GPU_MODEL,
+            "optimizer": "unknown",
+            "precision": "fp32",
+            "gpus": 1,
+            "batch_size": source.whole("Batch Size", 1),
+            "dense_parameters": source.number("Total Parameters", 0, missing=NOT_PARSED),
+            "activations": source.number("Total Activations", 0, missing=NOT_PARSED),
+            "depth": source.number("Depth", 0, missing=NOT_PARSED),
+            "configuration": _configurations(source),
+            "gpu_util_mean": source.percent("Avg GPUTL", missing=NOT_SAMPLED),
+            "sm_active_mean": source.number("Avg SMACT", 0, 1, missing=NOT_SAMPLED),
+            "sm_occupancy_mean": source.number("Avg SMOCC", 0, 1, missing=NOT_SAMPLED),
+            "fp32_active_mean": source.number("Avg FP32A", 0, 1, missing=NOT_SAMPLED),
+            "gpu_mem_peak_mib": memory,
+            "outcome": source.choice("Status", STATUSES) if known else "ok",
+        }
+    )
+
+
+def _configurations(source: SourceTable) -> list[str]:
+    """Return a digest of layers and batch size, or the file's name for where no layer is known."""
+    layers = source.frame["Activations-Params"].astype("str")
+    batch = source.frame["Batch Size"].astype("str")
+    names = source.text("Filename")
+    known = source.number("Depth", 0) > 0
+    described = (layers + "|" + batch).where(known, names)
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in described]
