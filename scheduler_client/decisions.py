@@ -1,0 +1,89 @@
+"""What a policy answers: which jobs start where, and why the others wait."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from data.domain import Estimate, Source
+
+Evidence = tuple[tuple[str, float], ...]
+"""Named numbers behind a decision, in the order in which to show them."""
+
+
+class Level(StrEnum):
+    """What the slowdowns behind a decision came from, best first; DESIGN calls it safe degrade."""
+
+    MODEL = "model"
+    LAST_GOOD = "last_good"
+    HEURISTIC = "heuristic"
+    EXCLUSIVE = "exclusive"
+    NONE = "none"
+    """The policy asks for no prediction."""
+
+
+class Reason(StrEnum):
+    """Why a job waits, from the furthest from starting to the nearest."""
+
+    IMPOSSIBLE = "impossible"
+    UNKNOWN_QUEUE = "unknown_queue"
+    HELD = "held"
+    QUOTA = "quota"
+    HEALTH = "health"
+    GPU_MODEL = "gpu_model"
+    CARD_FULL = "card_full"
+    MEMORY = "memory"
+    NO_PREDICTION = "no_prediction"
+    TOLERANCE = "tolerance"
+    GANG = "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """That a job may start now, and its placement.
+
+    Attributes
+    ----------
+    card_ids : tuple of str
+        As many different cards as the job asked GPUs.
+    mem_mib : tuple of int
+        GPU memory reserved on each of them (MiB).
+    slowdown : Estimate, optional
+        Predicted for the job, on the worst of its cards; None where the policy does not ask.
+    neighbours : tuple of (str, Estimate)
+        Job id of every resident beside it, with the slowdown predicted for that one.
+    is_guaranteed : bool
+        Whether it runs within its queue's nominal quota, or on borrowed GPUs (best-effort).
+    evidence : tuple of (str, float)
+        The terms of the score, the tolerance and the pressure it was placed under.
+    """
+
+    job_id: str
+    attempt: int
+    card_ids: tuple[str, ...]
+    mem_mib: tuple[int, ...]
+    slowdown: Estimate | None
+    neighbours: tuple[tuple[str, Estimate], ...]
+    is_guaranteed: bool
+    level: Level
+    reason: str
+    evidence: Evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a job does not start in this cycle: the dominant reason and its numbers."""
+
+    job_id: str
+    reason: Reason
+    evidence: Evidence = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One cycle's answer; every pending job is in exactly one of the two."""
+
+    admissions: tuple[Admission, ...]
+    waiting: tuple[Waiting, ...]
+
+
+ALONE = Estimate(1.0, 1.0, 1.0, "none", Source.EXCLUSIVE)
+"""The slowdown of a job that shares its card with nobody."""

@@ -1,0 +1,61 @@
+"""What one cycle has given away so far: cards, and who is charged for them."""
+
+from collections.abc import Iterable
+
+from data.domain import JobRequest, Resident
+from scheduler_client.usage import held_gpus
+from scheduler_client.view import CardState, ClusterView, UserKey
+
+
+class Ledger:
+    """The view's cards and holdings, moving on with every admission of one cycle.
+
+    A job is charged its part of each card: residents of one card share the charge equally, so
+    all holdings together never exceed the cards that are busy.
+
+    Attributes
+    ----------
+    cards : dict of str to CardState
+    held : dict of (queue, user) to float
+        GPUs held, shared cards in equal parts.
+    held_by_queue : dict of str to float
+    """
+
+    def __init__(self, view: ClusterView) -> None:
+        self.cards = {card.card_id: card for card in view.cards}
+        self.held = held_gpus(view.cards, view.running)
+        self.held_by_queue: dict[str, float] = {}
+        for (queue, _), gpus in self.held.items():
+            self.held_by_queue[queue] = self.held_by_queue.get(queue, 0.0) + gpus
+        self._owners: dict[str, UserKey] = {
+            job.job_id: (job.queue, job.user) for job in view.running
+        }
+
+    def admit(self, job: JobRequest, card_ids: Iterable[str], mem_mib: Iterable[int]) -> None:
+        """Put a job on cards and move the charges of everybody there."""
+        self._owners[job.job_id] = (job.queue, job.user)
+        for card_id, reserved_mib in zip(card_ids, mem_mib, strict=True):
+            before = self.cards[card_id]
+            after = before.with_resident(Resident(job.job_id, job.job_key), reserved_mib)
+            self._charge(before, -1.0)
+            self._charge(after, +1.0)
+            self.cards[card_id] = after
+
+    def _charge(self, card: CardState, gpus: float) -> None:
+        for resident in card.residents:
+            owner = self._owners.get(resident.job_id)
+            if owner is not None:  # a resident that no scheduler of ours has started
+                part = gpus / len(card.residents)
+                self.held[owner] = self.held.get(owner, 0.0) + part
+                self.held_by_queue[owner[0]] = self.held_by_queue.get(owner[0], 0.0) + part
+
+
+def charge(card: CardState) -> float:
+    """Return the part of `card` that one more job would hold.
+
+    Examples
+    --------
+    >>> charge(CardState("gpu0", "A100", 40960, 0, (Resident("7", "bert"),)))
+    0.5
+    """
+    return 1 / (len(card.residents) + 1)

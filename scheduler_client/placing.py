@@ -1,0 +1,176 @@
+"""One job against all cards: filter, score, tolerance, and the best set of cards for its gang."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from data.domain import JobRequest
+from scheduler_client.decisions import Evidence, Reason, Waiting
+from scheduler_client.filtering import (
+    Demand,
+    largest_mem_mib,
+    needed_mem_mib,
+    refusal,
+    reserved_mem_mib,
+)
+from scheduler_client.predictions import UNPREDICTED, CardClass, JobForecast
+from scheduler_client.scoring import (
+    Bound,
+    Candidate,
+    Score,
+    ScoreWeights,
+    score,
+    worst_slowdown,
+)
+from scheduler_client.view import CardState, PendingJob
+
+
+@dataclass(frozen=True, slots=True)
+class PlacingRules:
+    """What holds for every job of a cycle.
+
+    Attributes
+    ----------
+    max_jobs_per_card : int
+    asks : bool
+        Whether a card may be shared only where its slowdowns were predicted and are tolerated.
+    tolerance : float
+        The largest slowdown that a placement may be predicted to cause.
+    bound : {"upper", "value"}
+        Which end of a slowdown's interval counts.
+    gang_waits : bool
+        Whether any pending job needs several cards.
+    """
+
+    max_jobs_per_card: int
+    asks: bool
+    tolerance: float
+    bound: Bound = "upper"
+    weights: ScoreWeights = field(default_factory=ScoreWeights)
+    gang_waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The cards that were chosen for a job, best first, with their scores."""
+
+    candidates: tuple[Candidate, ...]
+    scores: tuple[Score, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One job's turn: what it asks, what is predicted for it, and the cards as they are now."""
+
+    job: JobRequest
+    demand: Demand
+    forecast: JobForecast
+    cards: Sequence[CardState]
+    rules: PlacingRules
+
+
+def place(
+    pending: PendingJob,
+    forecast: JobForecast,
+    cards: Sequence[CardState],
+    headroom_gpus: float,
+    rules: PlacingRules,
+) -> Placed | Waiting:
+    """Return the best cards for one job, all or none of them, or why there are not enough.
+
+    Parameters
+    ----------
+    cards : sequence of CardState
+        As this cycle has left them.
+    headroom_gpus : float
+        What the job's queue may still hold.
+    """
+    demand = _demand(pending, forecast, cards, headroom_gpus, rules.max_jobs_per_card)
+    search = _Search(pending.job, demand, forecast, cards, rules)
+    refused: Counter[Reason] = Counter()
+    candidates = []
+    for card in cards:
+        answer = _candidate(card, search)
+        if isinstance(answer, Reason):
+            refused[answer] += 1
+        else:
+            candidates.append(answer)
+    return _best_gang(candidates, search) or _waiting(search, len(candidates), refused)
+
+
+def _demand(
+    pending: PendingJob,
+    forecast: JobForecast,
+    cards: Sequence[CardState],
+    headroom_gpus: float,
+    max_jobs_per_card: int,
+) -> Demand:
+    largest_mib = largest_mem_mib(cards, pending.gpu_model)
+    need = {
+        model: needed_mem_mib(pending.job, forecast.memory.get(model), largest_mib)
+        for model in {card.gpu_model for card in cards}
+    }
+    return Demand(pending.gpu_model, need, headroom_gpus / pending.job.gpus, max_jobs_per_card)
+
+
+def _candidate(card: CardState, search: _Search) -> Candidate | Reason:
+    rules = search.rules
+    reason = refusal(card, search.demand)
+    if reason is not None:
+        return reason
+    mem_mib = reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
+    if not rules.asks:
+        return Candidate(card, mem_mib, UNPREDICTED)
+    predicted = search.forecast.colocation(CardClass.of(card.gpu_model, card.residents))
+    if predicted is None:
+        return Reason.NO_PREDICTION
+    tolerated = worst_slowdown(predicted, rules.bound) <= rules.tolerance
+    return Candidate(card, mem_mib, predicted) if tolerated else Reason.TOLERANCE
+
+
+def _best_gang(candidates: Sequence[Candidate], search: _Search) -> Placed | None:
+    """Return the job's best cards, all of one model; None where no model has enough."""
+    rules, gpus = search.rules, search.job.gpus
+    by_model: dict[str, list[tuple[Score, Candidate]]] = {}
+    for candidate in candidates:
+        graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
+        by_model.setdefault(candidate.card.gpu_model, []).append((graded, candidate))
+    gangs = []
+    for graded_cards in by_model.values():
+        graded_cards.sort(key=lambda pair: (-pair[0].total, pair[1].card.card_id))
+        if len(graded_cards) >= gpus:
+            gangs.append(graded_cards[:gpus])
+    if not gangs:
+        return None
+    best = max(gangs, key=lambda gang: (sum(s.total for s, _ in gang), gang[0][1].card.gpu_model))
+    return Placed(tuple(c for _, c in best), tuple(s for s, _ in best))
+
+
+def _waiting(search: _Search, fitting: int, refused: Counter[Reason]) -> Waiting:
+    """Return the refusal of the cards that came nearest, with the counts of all."""
+    order = list(Reason)
+    reason = Reason.GANG if fitting else max(refused, key=order.index, default=Reason.HEALTH)
+    counts = tuple((f"cards_{name}", float(refused[name])) for name in order if refused[name])
+    asked: Evidence = (("gpus", float(search.job.gpus)), ("cards_fitting", float(fitting)))
+    return Waiting(search.job.job_id, reason, asked + counts + _numbers(reason, search))
+
+
+def _numbers(reason: Reason, search: _Search) -> Evidence:
+    """Return what was wanted and what was found, for the reasons that are about a number."""
+    if reason is Reason.MEMORY:
+        needs = [need for need in search.demand.mem_mib.values() if need is not None]
+        best_mib = max((card.free_mem_mib for card in search.cards), default=0)
+        wanted = (("needed_mem_mib", float(min(needs))),) if needs else ()
+        return (*wanted, ("best_free_mem_mib", float(best_mib)))
+    if reason is Reason.TOLERANCE:
+        return (("tolerance", search.rules.tolerance), ("least_slowdown", _least(search)))
+    if reason is Reason.QUOTA:
+        return (("headroom_gpus_per_gpu", search.demand.headroom_gpus),)
+    return ()
+
+
+def _least(search: _Search) -> float:
+    """Return the smallest slowdown that sharing any of the cards there are would cause."""
+    classes = {CardClass.of(card.gpu_model, card.residents) for card in search.cards}
+    found = (search.forecast.colocation(c) for c in classes if c.resident_keys)
+    return min(worst_slowdown(colocation, search.rules.bound) for colocation in found if colocation)

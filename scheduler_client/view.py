@@ -1,0 +1,135 @@
+"""The immutable snapshot that every policy reads; the loop makes one each cycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from data.domain import Card, JobRequest, Resident
+
+UserKey = tuple[str, str]
+"""Queue and user: where usage is charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    """One card as the cluster sees it now; memory in whole MiB, never as a fraction.
+
+    Attributes
+    ----------
+    free_mem_mib : int
+        What no resident has reserved, in [0, `total_mem_mib`]; unknown memory counts as taken.
+    residents : tuple of Resident
+        Jobs on this card, in the order they came.
+    is_healthy : bool
+        Whether jobs may still be placed here.
+    """
+
+    card_id: str
+    gpu_model: str
+    total_mem_mib: int
+    free_mem_mib: int
+    residents: tuple[Resident, ...] = ()
+    is_healthy: bool = True
+
+    def as_card(self) -> Card:
+        """Return the card in the form that the service is asked with."""
+        return Card(self.card_id, self.gpu_model, self.free_mem_mib, self.residents)
+
+    def with_resident(self, resident: Resident, mem_mib: int) -> "CardState":
+        """Return this card with one more job that has reserved `mem_mib`."""
+        free = self.free_mem_mib - mem_mib
+        return replace(self, free_mem_mib=free, residents=(*self.residents, resident))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingJob:
+    """A job that waits: what was requested, its priority, and which attempt it would be.
+
+    Attributes
+    ----------
+    priority : int
+        Higher goes first among the jobs of one user; never across users or queues.
+    gpu_model : str, optional
+        Only cards of this model will do; None: any.
+    """
+
+    job: JobRequest
+    priority: int = 0
+    attempt: int = 1
+    gpu_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that holds cards; `start_time` in seconds since 1970, UTC."""
+
+    job_id: str
+    user: str
+    queue: str
+    job_key: str
+    card_ids: tuple[str, ...]
+    start_time: float
+    is_guaranteed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Where quota hangs, in Kueue's words.
+
+    Attributes
+    ----------
+    nominal_quota_gpus : float
+        GPUs the queue is entitled to (>= 0); a share of one where there are more queues than
+        cards.
+    cohort : str, optional
+        Queues of one cohort lend to each other; without one nothing is borrowed.
+    borrowing_limit_gpus, lending_limit_gpus : float, optional
+        The most it may use above, and lend out of, its nominal quota; None: no limit.
+    weight : float
+        Of its share in fair ordering (> 0).
+    is_held : bool
+        Nothing of it is started (Kueue's ``stopPolicy: Hold``).
+    """
+
+    name: str
+    nominal_quota_gpus: float
+    cohort: str | None = None
+    borrowing_limit_gpus: float | None = None
+    lending_limit_gpus: float | None = None
+    weight: float = 1.0
+    is_held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything a policy may know.
+
+    Attributes
+    ----------
+    now : float
+        Seconds since 1970, UTC.
+    history_gpus : mapping of (queue, user) to float
+        How many GPUs each has used lately, by the decayed usage history (GPUs, >= 0).
+    """
+
+    now: float
+    cards: tuple[CardState, ...]
+    pending: tuple[PendingJob, ...] = ()
+    running: tuple[RunningJob, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    history_gpus: Mapping[UserKey, float] = field(default_factory=dict)
+
+
+def pressure(view: ClusterView) -> float:
+    """Return the share of the cluster's GPUs that running and pending jobs ask for, in [0, 1].
+
+    Examples
+    --------
+    >>> cards = tuple(CardState(f"gpu{i}", "A100", 40960, 40960) for i in range(4))
+    >>> job = JobRequest("7", "ada", "research", "bert", 0.0, gpus=2)
+    >>> pressure(ClusterView(0.0, cards, pending=(PendingJob(job),)))
+    0.5
+    """
+    gpus = sum(card.is_healthy for card in view.cards)
+    asked = sum(len(job.card_ids) for job in view.running)
+    asked += sum(pending.job.gpus for pending in view.pending)
+    return min(1.0, asked / gpus) if gpus else 1.0
