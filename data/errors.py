@@ -101,6 +101,33 @@ class PredictionError(ColocastError, RuntimeError):
     """The prediction endpoint did not give a usable answer within the deadline."""
 
 
+class RequestError(ColocastError, ValueError):
+    """A request does not follow the service's wire format; names at most five fields."""
+
+    def __init__(self, *faults: tuple[str, str, str]) -> None:
+        self.faults = faults[:SHOWN]  # field, found, wanted
+        texts = [
+            f"{field or 'body'}: found {found}, wanted {want}" for field, found, want in faults
+        ]
+        super().__init__("; ".join(texts[:SHOWN]))
+
+
+class RequestTooLargeError(RequestError):
+    """A request body is larger than the service takes."""
+
+
+class MediaTypeError(RequestError):
+    """A request body is not in a format that its route takes."""
+
+
+class UnauthorizedError(ColocastError, PermissionError):
+    """A request carries no bearer token, or one that is not known here."""
+
+
+class OverloadedError(ColocastError, RuntimeError):
+    """The service has more requests in hand than it can answer in time."""
+
+
 class ProfilerError(ColocastError, RuntimeError):
     """The profiler cannot measure as asked."""
 
