@@ -128,6 +128,30 @@ class OverloadedError(ColocastError, RuntimeError):
     """The service has more requests in hand than it can answer in time."""
 
 
+class PredictionTimeoutError(PredictionError, TimeoutError):
+    """No complete answer had come when the deadline passed."""
+
+
+class PredictionUnavailableError(PredictionError, ConnectionError):
+    """The endpoint is unreachable, fails by itself (5xx), or is left alone after failures."""
+
+
+class PredictionRefusedError(PredictionError, ValueError):
+    """The endpoint refused this request (4xx); asking again in the same way is no use."""
+
+    def __init__(self, message: str, status: int) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class PredictionInvalidError(PredictionError, ValueError):
+    """The endpoint answered, but not with what was asked for."""
+
+
+class SpoolError(ColocastError, RuntimeError):
+    """The spool of submitted jobs cannot be read or written now; nothing was half-written."""
+
+
 class ProfilerError(ColocastError, RuntimeError):
     """The profiler cannot measure as asked."""
 
