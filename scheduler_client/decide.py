@@ -32,7 +32,7 @@ class PolicyRules:
     order: Literal["fair", "fifo"] = "fair"
     max_jobs_per_card: int = 2
     asks: bool = True
-    bound: Bound = "upper"
+    bound: Bound = Bound.UPPER
     ageing: Ageing = field(default_factory=Ageing)
     tolerance: ToleranceRule = field(default_factory=ToleranceRule)
     weights: ScoreWeights = field(default_factory=ScoreWeights)

@@ -36,7 +36,7 @@ class PlacingRules:
         Whether a card may be shared only where its slowdowns were predicted and are tolerated.
     tolerance : float
         The largest slowdown that a placement may be predicted to cause.
-    bound : {"upper", "value"}
+    bound : Bound
         Which end of a slowdown's interval counts.
     gang_waits : bool
         Whether any pending job needs several cards.
@@ -45,7 +45,7 @@ class PlacingRules:
     max_jobs_per_card: int
     asks: bool
     tolerance: float
-    bound: Bound = "upper"
+    bound: Bound = Bound.UPPER
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     gang_waits: bool = False
 

@@ -1,7 +1,7 @@
 """How good a card is for a job: graded scores in [0, 1], made of terms that can be shown."""
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from data.domain import Estimate
 from scheduler_client.decisions import Evidence
@@ -9,7 +9,12 @@ from scheduler_client.node_cost import node_cost
 from scheduler_client.predictions import Colocation
 from scheduler_client.view import CardState
 
-Bound = Literal["upper", "value"]
+
+class Bound(StrEnum):
+    """Which end of a predicted slowdown a decision uses."""
+
+    UPPER = "upper"
+    VALUE = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,10 @@ def bounded(estimate: Estimate, bound: Bound) -> float:
     Examples
     --------
     >>> from data.domain import Source
-    >>> bounded(Estimate(1.2, 1.0, 1.6, "m/1", Source.MODEL, in_domain=False), "value")
+    >>> bounded(Estimate(1.2, 1.0, 1.6, "m/1", Source.MODEL, in_domain=False), Bound.VALUE)
     1.6
     """
-    return estimate.value if bound == "value" and estimate.in_domain else estimate.upper
+    return estimate.value if bound is Bound.VALUE and estimate.in_domain else estimate.upper
 
 
 def worst_slowdown(colocation: Colocation, bound: Bound) -> float:

@@ -1,9 +1,14 @@
 """The largest slowdown that a placement may be predicted to cause, by the cluster's pressure."""
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
-Direction = Literal["rising", "falling"]
+
+class Direction(StrEnum):
+    """Whether tolerance rises or falls with pressure."""
+
+    RISING = "rising"
+    FALLING = "falling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +17,7 @@ class ToleranceRule:
 
     Attributes
     ----------
-    direction : {"rising", "falling"}
+    direction : Direction
         ``rising``: a busy cluster tolerates more, since waiting is what sharing saves.
         ``falling``: DeepShare's rule, under which a busy cluster tolerates less.
     least, most : float
@@ -21,7 +26,7 @@ class ToleranceRule:
         as the slowdown exceeds 1.5; hence ``most = 0.5``. DeepShare's rule knows no `most`.
     """
 
-    direction: Direction = "rising"
+    direction: Direction = Direction.RISING
     least: float = 0.1
     most: float = 0.5
 
@@ -38,9 +43,10 @@ def tolerance(pressure: float, rule: ToleranceRule) -> float:
     --------
     >>> tolerance(0.0, ToleranceRule()), tolerance(1.0, ToleranceRule())
     (1.1, 1.5)
-    >>> tolerance(0.25, ToleranceRule("falling")), tolerance(1.0, ToleranceRule("falling"))
+    >>> sources = ToleranceRule(Direction.FALLING)
+    >>> tolerance(0.25, sources), tolerance(1.0, sources)
     (1.75, 1.1)
     """
-    if rule.direction == "falling":
+    if rule.direction is Direction.FALLING:
         return 1 + max(rule.least, 1 - pressure)
     return 1 + rule.least + (rule.most - rule.least) * pressure
