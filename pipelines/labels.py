@@ -51,7 +51,7 @@ def slowdown_labels(runs: pd.DataFrame) -> pd.DataFrame:
     labels = partial_labels(runs)
     if labels["slowdown"].isna().any():
         raise MissingBaselineError(set(labels.loc[labels["slowdown"].isna(), "job_key"]))
-    return checked(labels, LABELS, "profiling runs")
+    return checked(labels[LABELS.names], LABELS, "profiling runs")
 
 
 def partial_labels(runs: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +63,9 @@ def partial_labels(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame with the columns of ``data.schemas.LABELS``, indexed as `runs`
+    DataFrame indexed as `runs`
+        The columns of ``data.schemas.LABELS``, and ``pace``: seconds per step, or per job,
+        whichever measure the slowdown was taken in.
     """
     together = runs[colocated(runs) & (runs["outcome"] == Outcome.OK) & has_speed(runs)]
     exclusive = runs[proven_exclusive(runs)]
@@ -92,6 +94,26 @@ def has_speed(runs: pd.DataFrame) -> pd.Series:
     """Return which of `runs` have steps per second or a JCT above zero."""
     speeds = runs.reindex(columns=["steps_per_s", "jct_s"])
     return (speeds > 0).any(axis="columns")
+
+
+def paces(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how long each run took for a step, or for the whole job where no steps count.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+
+    Returns
+    -------
+    DataFrame indexed as `runs`
+        ``pace`` (s, NaN where neither was measured) and ``measure``, the column it comes from.
+    """
+    speeds = runs.reindex(columns=["steps_per_s", "jct_s"])
+    counts_steps = speeds["steps_per_s"] > 0
+    jct = speeds["jct_s"].where(speeds["jct_s"] > 0)
+    pace = (1 / speeds["steps_per_s"].where(counts_steps)).fillna(jct)
+    measure = counts_steps.map({True: "steps_per_s", False: "jct_s"})
+    return pd.DataFrame({"pace": pace, "measure": measure})
 
 
 def baselines(exclusive: pd.DataFrame, measure: Measure) -> pd.DataFrame:
@@ -132,7 +154,8 @@ def _against(together: pd.DataFrame, exclusive: pd.DataFrame, measure: Measure) 
     speed = speed.where(speed > 0)
     ratio = alone["alone"] / speed if measure == "steps_per_s" else speed / alone["alone"]
     columns = ["baseline_runs", "baseline_spread", "baseline_run_ids"]
-    return alone[columns].where(ratio.notna()).assign(slowdown=ratio)
+    pace = 1 / speed if measure == "steps_per_s" else speed
+    return alone[columns].where(ratio.notna()).assign(slowdown=ratio, pace=pace)
 
 
 def _families(runs: pd.DataFrame) -> pd.Series:

@@ -105,7 +105,8 @@ def _job_key(job_type: str) -> str:
 
 
 def _ids(prefix: str, rows: pd.DataFrame) -> pd.Series:
-    return pd.Series(rows.index + 1, index=rows.index).astype("str").radd(f"{prefix}-")
+    numbers = pd.Series(rows.index + 1, index=rows.index).astype("str")
+    return numbers.map((prefix + "-{}").format)
 
 
 def _other_side(runs: pd.DataFrame) -> pd.Series:

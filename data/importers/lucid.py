@@ -118,7 +118,8 @@ def _job_keys(source: SourceTable, side: str) -> pd.Series:
     precision = amp.map({0.0: "fp32", 1.0: "amp"}).astype("str")
     batch = source.whole(f"batchsize{side}", 1).astype("int64").astype("str")
     model, dataset = source.text(f"model{side}"), source.text(f"dataset{side}")
-    return model.str.cat([dataset, "b" + batch, precision], sep="/")
+    parts = pd.DataFrame({"model": model, "dataset": dataset, "batch": "b" + batch, "p": precision})
+    return parts.agg("/".join, axis="columns")
 
 
 def _numbered(prefix: str, rows: pd.Series) -> pd.Series:
