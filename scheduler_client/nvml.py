@@ -60,6 +60,22 @@ def _gpu(nvml: ModuleType, index: int) -> Gpu | None:
     return Gpu(index, _text(uuid), _text(name), int(memory.total) // MIB)
 
 
+def driver_version() -> str | None:
+    """Return the version of NVIDIA's driver, or None without one."""
+    nvml = library()
+    version = None if nvml is None else reading(nvml, nvml.nvmlSystemGetDriverVersion)
+    return None if version is None else _text(version)
+
+
+def compute_processes(uuid: str) -> int:
+    """Return how many processes have a compute context on the GPU `uuid`, as far as NVML sees."""
+    nvml = library()
+    handle = None if nvml is None else reading(nvml, nvml.nvmlDeviceGetHandleByUUID, uuid)
+    if nvml is None or handle is None:
+        return 0
+    return len(reading(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
+
+
 def reading(nvml: ModuleType, call: Callable[..., Any], *arguments: object) -> Any:
     """Return what an NVML call answers, or None where it fails or is not supported."""
     try:

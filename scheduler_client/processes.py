@@ -82,6 +82,7 @@ class RunningProcess:
     ) -> None:
         self.device, self.log_path = device, log_path
         self._oom_kills_before = _oom_kills()
+        self._log_begin = log_path.stat().st_size if log_path is not None else 0
         event = _event(child)
         if not event:
             raise OSError(f"its supervisor ended with {child.wait()}; it needs Linux 5.3 or newer")
@@ -220,7 +221,7 @@ class RunningProcess:
         killed = returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
         oom_killed = killed and _oom_kills() > self._oom_kills_before
         usage = _usage(event["rusage"])
-        said = returncode != 0 and _says_out_of_memory(self.log_path)
+        said = returncode != 0 and _says_out_of_memory(self.log_path, self._log_begin)
         return _End(event["runtime_s"], returncode, usage, oom_killed or said)
 
 
@@ -266,10 +267,11 @@ def _oom_kills() -> int:
     return 0
 
 
-def _says_out_of_memory(log_path: Path | None) -> bool:
+def _says_out_of_memory(log_path: Path | None, begin: int) -> bool:
+    """Whether the log ends so; from `begin` on, since earlier runs may have written before it."""
     if log_path is None:
         return False
     with log_path.open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+        log.seek(max(begin, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
         tail = log.read().decode(errors="replace")
     return any(message in tail for message in MEMORY_MESSAGES)
