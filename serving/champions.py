@@ -1,0 +1,91 @@
+"""Where champions come from: MLflow, asked by alias and loaded by version."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from data.domain import REGISTERED_MODELS
+from data.errors import RegistryError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+ALIAS = "champion"
+PAGE = 1_000  # registered models; MLflow's largest page
+
+
+class Champions(Protocol):
+    """A registry as the store sees it.
+
+    Every method raises `RegistryError` if the registry is out of reach, or does not know what it
+    is asked for.
+    """
+
+    def numbers(self) -> Mapping[str, str]:
+        """Return the champion's version number of each registered model that has one."""
+        ...
+
+    def identity(self, name: str, number: str) -> str:
+        """Return what the registry says a version was made from."""
+        ...
+
+    def fetch(self, name: str, number: str, directory: Path) -> None:
+        """Copy a version's files into an empty directory."""
+        ...
+
+
+class MlflowChampions:
+    """Any MLflow store, through MLflow's own client in this process.
+
+    Parameters
+    ----------
+    tracking_uri : str
+
+    Notes
+    -----
+    The client takes 1.4 s of CPU to import and 170 MB to hold (measured, MLflow 3.17), so a
+    service that speaks to an MLflow server does without: ``serving.champions_rest``.
+    """
+
+    def __init__(self, tracking_uri: str) -> None:
+        self._uri = tracking_uri
+
+    def numbers(self) -> Mapping[str, str]:
+        """Return the champion's version number of each registered model that has one."""
+        with self._client() as client:
+            models = client.search_registered_models(max_results=PAGE)
+        return {
+            model.name: str(model.aliases[ALIAS])
+            for model in models
+            if model.name in REGISTERED_MODELS and ALIAS in model.aliases
+        }
+
+    def identity(self, name: str, number: str) -> str:
+        """Return what the registry says a version was made from."""
+        with self._client() as client:
+            return str(client.get_model_version(name, number).source)
+
+    def fetch(self, name: str, number: str, directory: Path) -> None:
+        """Copy a version's files into an empty directory."""
+        from mlflow import artifacts  # noqa: PLC0415 - see the class
+
+        with self._client():
+            artifacts.download_artifacts(
+                artifact_uri=f"models:/{name}/{number}",
+                dst_path=str(directory),
+                tracking_uri=self._uri,
+                registry_uri=self._uri,
+            )
+
+    @contextmanager
+    def _client(self) -> "Iterator[MlflowClient]":
+        from mlflow import MlflowClient  # noqa: PLC0415
+        from mlflow.exceptions import MlflowException  # noqa: PLC0415
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+        try:
+            yield MlflowClient(self._uri, self._uri)
+        except (MlflowException, SQLAlchemyError, OSError) as error:
+            text = str(error).splitlines()[0] if str(error) else repr(error)
+            raise RegistryError(f"MLflow at {self._uri}: {text}; is it running?") from error
