@@ -1,0 +1,91 @@
+"""What a job asks for, as columns: known at submission, and free of who asks."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from data.domain import JobRequest
+
+REQUEST_COLUMNS = (
+    "user",
+    "queue",
+    "job_key",
+    "submit_time",
+    "gpus",
+    "cpus",
+    "mem_mib",
+    "limit_s",
+)
+"""The columns of ``JOBS`` that are known at submission; a requests frame holds these."""
+
+REQUEST_FEATURES = (
+    "gpus",
+    "cpus_log",
+    "mem_log",
+    "mem_per_cpu_log",
+    "limit_log",
+    "submit_hour",
+    "submit_weekday",
+)
+
+DAY_S = 86_400.0
+FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
+
+
+def requests_frame(requests: Iterable[JobRequest]) -> pd.DataFrame:
+    """Return one row a request, as history and features read them.
+
+    Parameters
+    ----------
+    requests : iterable of JobRequest
+
+    Returns
+    -------
+    DataFrame of shape (n, 8), RangeIndex
+        ``REQUEST_COLUMNS``: text, moments in seconds since 1970 (UTC), counts, MiB, seconds;
+        NaN where the request does not say.
+
+    Examples
+    --------
+    >>> frame = requests_frame([JobRequest("1", "ada", "vision", "resnet", 0.0, limit_s=60.0)])
+    >>> frame[["user", "gpus", "limit_s"]].to_dict("records")
+    [{'user': 'ada', 'gpus': 1.0, 'limit_s': 60.0}]
+    """
+    rows = [tuple(getattr(request, name) for name in REQUEST_COLUMNS) for request in requests]
+    frame = pd.DataFrame(rows, columns=list(REQUEST_COLUMNS))
+    numbers = {name: "float64" for name in REQUEST_COLUMNS[3:]}
+    return frame.astype({"user": "str", "queue": "str", "job_key": "str", **numbers})
+
+
+def request_features(requests: pd.DataFrame) -> pd.DataFrame:
+    """Describe each request by its size, its limit and when it was submitted.
+
+    Parameters
+    ----------
+    requests : DataFrame of shape (n, >= 5)
+        ``gpus``, ``cpus``, ``mem_mib``, ``limit_s`` (NaN: not said), ``submit_time``.
+
+    Returns
+    -------
+    DataFrame of shape (n, 7), indexed as `requests`, float64
+        ``REQUEST_FEATURES``: ``*_log`` are natural logarithms of 1 + count, MiB or seconds,
+        ``submit_hour`` in [0, 24) and ``submit_weekday`` in [0, 6] (Monday is 0), both UTC.
+    """
+    cpus, mem_mib = requests["cpus"], requests["mem_mib"]
+    days = requests["submit_time"] / DAY_S
+    columns = {
+        "gpus": requests["gpus"],
+        "cpus_log": np.log1p(cpus),
+        "mem_log": np.log1p(mem_mib),
+        "mem_per_cpu_log": np.log1p(mem_mib / cpus.where(cpus > 0)),
+        "limit_log": limit_log(requests["limit_s"]),
+        "submit_hour": days % 1 * 24,
+        "submit_weekday": (np.floor(days) + FIRST_WEEKDAY) % 7,
+    }
+    return pd.DataFrame(columns, index=requests.index).astype("float64")
+
+
+def limit_log(limit_s: "pd.Series[float]") -> "pd.Series[float]":
+    """Return the natural logarithm of each limit (s); NaN where there is none or it is 0."""
+    return np.log(limit_s.where(limit_s > 0))
