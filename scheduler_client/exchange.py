@@ -11,7 +11,7 @@ from typing import Any
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.exceptions import HTTPError, LocationParseError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HttpTimeoutError
 
 from data.errors import (
@@ -79,7 +79,10 @@ class Exchange:
         try:
             return self._sent(method, path, body, deadline_s)
         except (HTTPError, OSError) as error:
-            if isinstance(error, HttpTimeoutError) or time.monotonic() >= deadline_s:
+            late = isinstance(error, HttpTimeoutError)  # as urllib3 calls a refused connection, too
+            if time.monotonic() >= deadline_s or (
+                late and not isinstance(error, NewConnectionError)
+            ):
                 raise PredictionTimeoutError(f"{self._url}{path}: no answer in time") from error
             raise PredictionUnavailableError(f"{self._url}{path}: {_cause(error)}") from error
 
