@@ -41,6 +41,11 @@ class Settings:
         return self.home / "spool.db"
 
     @property
+    def retrain_path(self) -> Path:
+        """The retrainer's position in the job log, and its counts."""
+        return self.home / "retrain.json"
+
+    @property
     def cache_path(self) -> Path:
         """The service's local copies of champions, by digest."""
         return self.home / "model-cache"

@@ -16,8 +16,9 @@ class GateRules:
 
     Attributes
     ----------
-    min_rows : int
-        Fewer rows decide nothing.
+    min_rows, min_groups : int
+        Fewer rows, or fewer groups of them, decide nothing: the bootstrap of a few groups is
+        far too sure of itself.
     coverage_floor : float
         Least share of rows inside the challenger's interval. Below its nominal 0.9, for a slice
         of few rows strays from it by chance.
@@ -30,6 +31,7 @@ class GateRules:
     """
 
     min_rows: int = 8
+    min_groups: int = 3
     coverage_floor: float = 0.75
     confidence: float = 0.9
     enough_seen: int = 200
@@ -72,8 +74,8 @@ class Verdict:
     promote : bool
     reason : str
         One sentence with the numbers that decided.
-    rows : int
-        Rows compared.
+    rows, groups : int
+        Rows compared, and how many groups they fall into.
     challenger_error, champion_error : float
         Mean errors, in the unit given; NaN without rows, or without a champion.
     gain, gain_low, gain_high : float
@@ -85,6 +87,7 @@ class Verdict:
     promote: bool
     reason: str
     rows: int
+    groups: int
     challenger_error: float
     champion_error: float
     gain: float
@@ -103,7 +106,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
 
     Notes
     -----
-    1. Fewer than ``min_rows`` rows: keep the champion.
+    1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
     2. Coverage below ``coverage_floor``: keep.
     3. No champion: promote.
     4. The whole interval of the mean gain lies above 0, the challenger is better: promote.
@@ -126,11 +129,14 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     covered = np.asarray(evidence.covered, dtype=np.bool_)
     _refuse_other_length(covered, "covered", len(challenger))
     gains = None if champion is None else champion - challenger
-    low, high = _interval(gains, evidence.groups, rules)
+    names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
+    _refuse_other_length(names, "groups", len(challenger))
+    low, high = _interval(gains, names, rules)
     undecided = Verdict(
         promote=False,
         reason="",
         rows=len(challenger),
+        groups=len(np.unique(names)),
         challenger_error=_mean(challenger),
         champion_error=_mean(champion),
         gain=_mean(gains),
@@ -165,6 +171,8 @@ def _decision(found: Verdict, champion_seen: int, rules: GateRules) -> tuple[boo
 def _unfit(found: Verdict, rules: GateRules) -> str | None:
     if found.rows < rules.min_rows:
         return f"only {found.rows} new rows to judge by, wanted {rules.min_rows}"
+    if found.groups < rules.min_groups:
+        return f"only {found.groups} groups of new rows to judge by, wanted {rules.min_groups}"
     if found.coverage < rules.coverage_floor:
         floor = f"below {rules.coverage_floor:.2f}"
         return f"coverage {found.coverage:.2f} on {found.rows} rows is {floor}"
@@ -172,12 +180,10 @@ def _unfit(found: Verdict, rules: GateRules) -> str | None:
 
 
 def _interval(
-    gains: Floats | None, groups: ArrayLike | None, rules: GateRules
+    gains: Floats | None, names: NDArray[np.generic], rules: GateRules
 ) -> tuple[float, float]:
     if gains is None or not len(gains):
         return float("nan"), float("nan")
-    names = np.arange(len(gains)) if groups is None else np.asarray(groups)
-    _refuse_other_length(names, "groups", len(gains))
     unique, group = np.unique(names, return_inverse=True)
     sums, sizes = np.bincount(group, weights=gains), np.bincount(group)
     random = np.random.default_rng(rules.seed)

@@ -60,6 +60,12 @@ def test_few_rows_decide_nothing(rows):
     assert found.reason == f"only {rows} new rows to judge by, wanted 8"
 
 
+def test_few_groups_decide_nothing():
+    found = verdict(Evidence(NOISE, ALL, NOISE + 1, groups=np.arange(60) % 2))
+    assert (found.promote, found.groups) == (False, 2)
+    assert found.reason == "only 2 groups of new rows to judge by, wanted 3"
+
+
 def test_the_same_evidence_gets_the_same_verdict():
     evidence = Evidence(NOISE, ALL, champion_errors=np.roll(NOISE, 1))
     assert verdict(evidence) == verdict(evidence)

@@ -1,0 +1,179 @@
+"""What the retrainer remembers between runs, and when it is due to retrain."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from data.domain import FinishedJob, Outcome
+from data.errors import JobLogError, WireError
+from data.wire import dumps, loads
+
+KINDS = ("interference", "runtime", "memory")
+"""What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
+
+MOST_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KindState:
+    """Where one kind stands.
+
+    Attributes
+    ----------
+    jobs : int
+        Finished jobs since the last attempt.
+    evidence : int
+        Those of them that may become a training row of this kind.
+    attempted_sequence : int
+        Sequence number up to which the log was known at the last attempt.
+    attempted_time : float
+        When that was, in seconds since 1970, UTC; 0 before the first.
+    tries : int
+        Attempts that were begun since then and never ended: the process was killed.
+    """
+
+    jobs: int = 0
+    evidence: int = 0
+    attempted_sequence: int = 0
+    attempted_time: float = 0.0
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RetrainState:
+    """How far the job log was read, and where each kind stands."""
+
+    sequence: int = 0
+    kinds: dict[str, KindState] = field(default_factory=lambda: dict.fromkeys(KINDS, KindState()))
+
+
+@dataclass(frozen=True, slots=True)
+class RetrainRules:
+    """When to retrain.
+
+    Attributes
+    ----------
+    min_jobs : int
+        Finished jobs since the last attempt (>= 1).
+    min_evidence : int
+        Of them, jobs that may become training rows of the kind (>= 1); half of the rows judge.
+    cooldown_s : float
+        Seconds since the last attempt of the kind (>= 0).
+    """
+
+    min_jobs: int = 50
+    min_evidence: int = 16
+    cooldown_s: float = 60.0
+
+
+def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> RetrainState:
+    """Return `state` after the next entries of the job log.
+
+    Examples
+    --------
+    >>> job = FinishedJob("1", 1, "u", "q", "bert", 1, 0, 0, 9, Outcome.OK)
+    >>> after = observed(RetrainState(), [(1, job)])
+    >>> after.sequence, after.kinds["runtime"].evidence, after.kinds["memory"].evidence
+    (1, 1, 0)
+    """
+    kinds, sequence = dict(state.kinds), state.sequence
+    for number, job in jobs:
+        sequence = number
+        for name, kind in kinds.items():
+            counted = kind.evidence + is_evidence(job, name)
+            kinds[name] = replace(kind, jobs=kind.jobs + 1, evidence=counted)
+    return RetrainState(sequence, kinds)
+
+
+def is_evidence(job: FinishedJob, kind: str) -> bool:
+    """Return whether `job` may become a training row of `kind`; the audit has the last word."""
+    if job.outcome != Outcome.OK:
+        return False
+    if kind == "interference":
+        return any(segment.neighbour_keys for segment in job.segments)
+    return kind == "runtime" or (job.structure is not None and "gpu_mem_peak_mib" in job.signals)
+
+
+def due(state: RetrainState, rules: RetrainRules, now: float) -> tuple[str, ...]:
+    """Return the kinds to retrain now, in the order of ``KINDS``.
+
+    Parameters
+    ----------
+    now : float
+        Seconds since 1970, UTC.
+
+    Notes
+    -----
+    An attempt starts the counts anew, whatever came of it, so no cause leads to a second one.
+    """
+    return tuple(name for name in KINDS if _is_due(state.kinds[name], rules, now))
+
+
+def begun(state: RetrainState, kind: str) -> RetrainState:
+    """Return `state` with one more try of `kind`, to be saved before it is made."""
+    return _with(state, kind, replace(state.kinds[kind], tries=state.kinds[kind].tries + 1))
+
+
+def withdrawn(state: RetrainState, kind: str) -> RetrainState:
+    """Return `state` before `begun`: the attempt could not be made now, its cause remains."""
+    return _with(state, kind, replace(state.kinds[kind], tries=state.kinds[kind].tries - 1))
+
+
+def ended(state: RetrainState, kind: str, now: float) -> RetrainState:
+    """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
+    fresh = KindState(attempted_sequence=state.sequence, attempted_time=now)
+    return _with(state, kind, fresh)
+
+
+def fatal(state: RetrainState) -> tuple[str, ...]:
+    """Return the kinds whose attempts ended this process ``MOST_TRIES`` times in a row."""
+    return tuple(name for name in KINDS if state.kinds[name].tries >= MOST_TRIES)
+
+
+def load_state(path: Path) -> RetrainState:
+    """Return the state saved at `path`, or the beginning where there is none.
+
+    Raises
+    ------
+    JobLogError
+        If the file cannot be read, or is none that `save_state` wrote.
+    """
+    try:
+        saved = loads(RetrainState, path.read_bytes())
+    except FileNotFoundError:
+        return RetrainState()
+    except (OSError, WireError) as error:
+        advice = "remove it: the job log is then counted anew"
+        raise JobLogError(f"{path}: {error}; {advice}") from error
+    return replace(saved, kinds=dict.fromkeys(KINDS, KindState()) | saved.kinds)
+
+
+def save_state(state: RetrainState, path: Path) -> None:
+    """Write `state` to `path`, wholly or not at all.
+
+    Raises
+    ------
+    JobLogError
+        If the folder cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w") as file:
+            file.write(dumps(state))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise JobLogError(f"{path}: {error}; free space or give this user access") from error
+
+
+def _is_due(kind: KindState, rules: RetrainRules, now: float) -> bool:
+    enough = kind.jobs >= rules.min_jobs and kind.evidence >= rules.min_evidence
+    cool = now - kind.attempted_time >= rules.cooldown_s
+    return enough and cool
+
+
+def _with(state: RetrainState, name: str, kind: KindState) -> RetrainState:
+    return replace(state, kinds={**state.kinds, name: kind})
