@@ -1,0 +1,29 @@
+"""What the scheduler asks of whoever predicts."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from data.domain import Card, Estimate, JobRequest, Placement, ServedModel
+
+
+class Predictor(Protocol):
+    """Answers a scheduler's questions: the service behind HTTP, or a model at hand.
+
+    Every method raises `PredictionError` where it has no answer within `within_s` seconds.
+    """
+
+    def placements(
+        self, job: JobRequest, cards: Sequence[Card], within_s: float | None = None
+    ) -> tuple[Placement, ...]:
+        """Return the consequences of placing `job` on each of `cards`, in their order."""
+        ...
+
+    def runtimes(
+        self, jobs: Sequence[JobRequest], within_s: float | None = None
+    ) -> tuple[Estimate, ...]:
+        """Return the whole runtime of each job (s), in their order."""
+        ...
+
+    def models(self, within_s: float | None = None) -> tuple[ServedModel, ...]:
+        """Return which models answer."""
+        ...
