@@ -1,4 +1,4 @@
-"""The machine itself as a cluster: submitted commands as real processes on its GPUs or CPU slots."""
+"""The machine itself as a cluster: submitted commands as processes on its GPUs or CPU slots."""
 
 import signal
 import time
