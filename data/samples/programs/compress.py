@@ -11,7 +11,7 @@ parser.add_argument("--lines", type=int, required=True)
 parser.add_argument("--steps", type=int, required=True)
 arguments = parser.parse_args()
 
-chance = random.Random(8)  # noqa: S311 - repeatable text, no secret
+chance = random.Random(8)
 words = ["train", "loss", "step", "epoch", "worker", "gradient", "checkpoint", "evaluation"]
 lines = [
     f"{chance.choice(words)}={chance.random():.6f} rank={chance.randrange(64)}"
