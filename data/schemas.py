@@ -6,6 +6,7 @@ them. Times are ``float64`` seconds since 1970, UTC; NaN or null means unknown.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -31,11 +32,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A named table: its columns, and the columns that together identify a row."""
+    """A named table: its columns, those that together identify a row, and moments in order."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -81,6 +83,7 @@ PROFILING_RUNS = Table(
         _number("finish_time", nullable=True),
     ),
     key=("run_id",),
+    order=("start_time", "finish_time"),
 )
 """One row a run. Speed is `steps_per_s`, or `jct_s` where steps are not counted."""
 
@@ -135,6 +138,7 @@ JOBS = Table(
         _text("outcome", choices=_OUTCOMES),
     ),
     key=("job_id", "attempt"),
+    order=("submit_time", "start_time", "finish_time"),
 )
 """One row a finished job attempt, as runtime prediction and replay read it."""
 
@@ -195,8 +199,8 @@ def checked(frame: pd.DataFrame, table: Table, source: str) -> pd.DataFrame:
     Raises
     ------
     TableError
-        A column is missing or unknown, a value is missing, of another kind or out of range, or
-        a key occurs twice. Names the first offending row, counted from 1.
+        A column is missing or unknown, a value is missing, of another kind or out of range,
+        moments run backwards, or a key occurs twice. Names the first offending row, counted from 1.
 
     Examples
     --------
@@ -214,13 +218,27 @@ def checked(frame: pd.DataFrame, table: Table, source: str) -> pd.DataFrame:
     frame = frame.reset_index(drop=True)
     series = {column.name: _checked_column(frame, column, source) for column in table.columns}
     result = pd.DataFrame(series, index=frame.index)
-    if table.key:
-        twice = result.duplicated(list(table.key))
-        if twice.any():
-            row = int(np.flatnonzero(twice)[0])
-            found = " and ".join(f"{name} = {result.loc[row, name]!r}" for name in table.key)
-            raise TableError(source, f"{found} a second time", "each once", row + 1)
+    _refuse_backwards(result, table, source)
+    _refuse_repeats(result, table, source)
     return result
+
+
+def _refuse_backwards(frame: pd.DataFrame, table: Table, source: str) -> None:
+    for earlier, later in pairwise(table.order):
+        backwards = frame[later] < frame[earlier]
+        if backwards.any():
+            row = int(np.flatnonzero(backwards)[0])
+            found = f"{later} = {frame[later].iloc[row]:.3f} before {earlier}"
+            wanted = f"{later} not before {frame[earlier].iloc[row]:.3f}"
+            raise TableError(source, found, wanted, row + 1)
+
+
+def _refuse_repeats(frame: pd.DataFrame, table: Table, source: str) -> None:
+    twice = frame.duplicated(list(table.key)) if table.key else pd.Series(dtype="bool")
+    if twice.any():
+        row = int(np.flatnonzero(twice)[0])
+        found = " and ".join(f"{name} = {frame[name].iloc[row]!s}" for name in table.key)
+        raise TableError(source, f"{found} a second time", "each once", row + 1)
 
 
 def _checked_column(frame: pd.DataFrame, column: Column, source: str) -> pd.Series:

@@ -75,10 +75,32 @@ def write_tables(tables: Mapping[str, pd.DataFrame], directory: Path) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write one table to `path`, parquet or csv by its name, or change nothing.
+
+    Raises
+    ------
+    TableError
+        The name ends in neither.
+    """
+    if not path.name.endswith(SUFFIXES):
+        raise TableError(str(path), f"the name {path.name}", f"one ending in {', '.join(SUFFIXES)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The temporary name keeps the ending: pandas takes the compression from it.
+    fresh = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        _write_synced(frame, fresh)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
 def _write_synced(frame: pd.DataFrame, path: Path) -> None:
-    with path.open("wb") as file:
-        frame.to_parquet(file, index=False)
-        file.flush()
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 

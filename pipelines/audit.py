@@ -1,7 +1,8 @@
 """The label audit: which colocated runs may teach a model, and why the others may not."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from data.schemas import LABELS, checked
@@ -15,7 +16,7 @@ from pipelines.audit_outliers import (
     swapped_sides,
     unit_errors,
 )
-from pipelines.audit_rules import AuditRules, Reason
+from pipelines.audit_rules import LABELLED, AuditRules, Reason
 from pipelines.audit_runs import no_baselines, rows_with_labels, run_faults, unusable_baselines
 from pipelines.labels import paces
 
@@ -55,6 +56,44 @@ class Audit:
         table = pd.DataFrame(counts).fillna(0).astype("int64")
         order = [str(reason) for reason in Reason if str(reason) in table.index]
         return table.reindex(pd.Index(order, name="reason"))
+
+    def example(self, reason: str) -> str:
+        """Return the first job that has `reason`, with its evidence."""
+        both = pd.concat([self.quarantine, self.flags], ignore_index=True)
+        found = both[both["reason"] == reason].head(1)
+        texts = [f"{row.job_key}: {row.evidence}" for row in found.itertuples()]
+        return texts[0] if texts else ""
+
+    def summary(self) -> dict[str, float | None]:
+        """Return flat counts and the noise, with None for what is not known.
+
+        Returns
+        -------
+        dict
+            ``rows``, ``kept``, ``quarantined``, ``flagged`` (rows with any flag), ``left_out``;
+            ``quarantined_<reason>`` with the names of `Reason` in small letters, all of them;
+            ``flagged_<reason>`` of those in ``LABELLED``; and the fields of `Noise`.
+        """
+        reasons = self.reasons().reindex([str(reason) for reason in Reason], fill_value=0)
+        by_reason = {
+            f"{column}_{reason.name.lower()}": int(counts[str(reason)])
+            for column, counts in reasons.items()
+            for reason in Reason
+            if column == "quarantined" or reason in LABELLED
+        }
+        return {
+            "rows": len(self.labels) + len(self.quarantine),
+            "kept": len(self.labels),
+            "quarantined": len(self.quarantine),
+            "flagged": int(self.flags["run_id"].nunique()),
+            "left_out": len(self.left_out),
+            **by_reason,
+            **{name: _known(value) for name, value in asdict(self.noise).items()},
+        }
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def audited(runs: pd.DataFrame, rules: AuditRules | None = None) -> Audit:

@@ -82,7 +82,7 @@ def _kept(source: SourceTable) -> pd.DataFrame:
     twice = kept.duplicated(key)
     if twice.any():
         row = int(kept.index[np.flatnonzero(twice)[0]])
-        raise TableError(source.name, f"{kept.loc[row, 'job_type']} again", "each once", row + 1)
+        raise TableError(source.name, f"{kept['job_type'][row]!s} again", "each once", row + 1)
     return kept
 
 

@@ -97,7 +97,9 @@ class SourceTable:
         self.refuse(numbers % 1 != 0, column, "a whole number")
         return numbers
 
-    def percent(self, column: str, *, missing: Collection[float] = ()) -> pd.Series:
+    def percent(
+        self, column: str, *, missing: Collection[float] = (), nullable: bool = False
+    ) -> pd.Series:
         """Return a column of percentages as ratios in [0, 1].
 
         Raises
@@ -106,7 +108,7 @@ class SourceTable:
             A value lies outside [0, 100], or the whole column lies in [0, 1] and so is a ratio
             already.
         """
-        numbers = self.number(column, 0, 100, missing=missing)
+        numbers = self.number(column, 0, 100, missing=missing, nullable=nullable)
         used = numbers[numbers > 0]
         if len(used) >= FEW and used.max() <= 1:
             found = f"{column} between {used.min():g} and {used.max():g}"
@@ -120,7 +122,9 @@ class SourceTable:
             found = f"{column} with the median {median:g}"
             raise TableError(self.name, found, f"{unit}, typically in [{low:g}, {high:g}]")
 
-    def moment(self, column: str, *, zone: str = "UTC", form: str | None = None) -> pd.Series:
+    def moment(
+        self, column: str, *, zone: str = "UTC", form: str | None = None, nullable: bool = False
+    ) -> pd.Series:
         """Return a column of dates as seconds since 1970, UTC.
 
         Parameters
@@ -134,15 +138,16 @@ class SourceTable:
             ``strptime`` format; ISO 8601 without one.
         """
         values = self.frame[column]
-        self.refuse(values.isna(), column, "a date, not missing")
+        if not nullable:
+            self.refuse(values.isna(), column, "a date, not missing")
         dates = values
         if not isinstance(values.dtype, pd.DatetimeTZDtype) and values.dtype.kind != "M":
-            texts = values.astype("str")
-            aware = texts.str.contains(r"(?:Z|[+-]\d\d:?\d\d)$", regex=True)
+            texts = values.astype("str").where(values.notna())
+            aware = texts.str.contains(r"(?:Z|[+-]\d\d:?\d\d)$", regex=True, na=False)
             dates = pd.to_datetime(
                 texts, errors="coerce", format=form or "ISO8601", utc=bool(aware.any())
             )
-            self.refuse(dates.isna(), column, f"a date as {form or 'ISO 8601'}")
+            self.refuse(dates.isna() & values.notna(), column, f"a date as {form or 'ISO 8601'}")
         if dates.dt.tz is None:
             dates = _localized(dates, zone)
         return (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
