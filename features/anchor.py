@@ -44,9 +44,7 @@ def anchor_log(features: Mapping[str, Floats]) -> Floats:
     return _shrunk(prior, features, "key", KEY_PRIOR_JOBS)
 
 
-def _shrunk(
-    prior: Floats, features: Mapping[str, Floats], level: str, prior_jobs: float
-) -> Floats:
+def _shrunk(prior: Floats, features: Mapping[str, Floats], level: str, prior_jobs: float) -> Floats:
     jobs = np.expm1(features[f"{level}_jobs"])
     mean = np.where(jobs > 0, features[f"{level}_mean"], prior)
     return np.asarray((jobs * mean + prior_jobs * prior) / (jobs + prior_jobs))

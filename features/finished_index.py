@@ -28,9 +28,7 @@ class FinishedIndex:
         self._identities: Digests = np.empty(0, np.uint64)
         self._positions: Ints = np.empty(0, np.int64)
 
-    def add(
-        self, keys: Digests, finish_time: Floats, identities: Digests, positions: Ints
-    ) -> None:
+    def add(self, keys: Digests, finish_time: Floats, identities: Digests, positions: Ints) -> None:
         """Add jobs, in any order.
 
         Parameters

@@ -54,7 +54,7 @@ def requests_frame(requests: Iterable[JobRequest]) -> pd.DataFrame:
     """
     rows = [tuple(getattr(request, name) for name in REQUEST_COLUMNS) for request in requests]
     frame = pd.DataFrame(rows, columns=list(REQUEST_COLUMNS))
-    numbers = {name: "float64" for name in REQUEST_COLUMNS[3:]}
+    numbers = dict.fromkeys(REQUEST_COLUMNS[3:], "float64")
     return frame.astype({"user": "str", "queue": "str", "job_key": "str", **numbers})
 
 

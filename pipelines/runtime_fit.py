@@ -220,9 +220,7 @@ def _bundle(
     facts: Mapping[str, str],
 ) -> Bundle:
     is_cluster = booster.num_feature() == len(CLUSTER_FEATURES)
-    name, names = (
-        (CLUSTER_MODEL, CLUSTER_FEATURES) if is_cluster else (USER_MODEL, USER_FEATURES)
-    )
+    name, names = (CLUSTER_MODEL, CLUSTER_FEATURES) if is_cluster else (USER_MODEL, USER_FEATURES)
     predict = compiled(booster)
     inputs = rows.features[list(names)].to_numpy(np.float64)[:EXAMPLES]
     spec = ModelSpec(

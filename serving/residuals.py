@@ -100,7 +100,7 @@ def residual_table(
     from `smallest` rows on.
     """
     sizes = groups.value_counts()
-    members = {DEFAULT: np.full(len(residuals), True)}
+    members = {DEFAULT: np.ones(len(residuals), dtype=bool)}
     members |= {str(g): (groups == g).to_numpy() for g in sizes[sizes >= smallest].index}
     columns = {name: _increasing(np.quantile(residuals[m], LEVELS)) for name, m in members.items()}
     return pd.DataFrame({LEVEL: LEVELS, **columns})

@@ -7,7 +7,7 @@ from data.domain import Source
 from features.history import ANCHOR, CLUSTER_LEVELS, FLOOR_S
 from features.history_groups import history_groups
 from serving.bundle import Bundle, Floats, ModelSpec, inside
-from serving.residuals import QUANTILES, Residuals, residuals_from_table
+from serving.residuals import QUANTILES, residuals_from_table
 
 BLEND_JOBS = "blend_jobs"
 """Fact of the user model: finished jobs after which its correction counts half."""

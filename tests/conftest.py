@@ -34,3 +34,38 @@ def public_data() -> Path:
     if not path.is_dir():
         pytest.skip(f"no public data at {path.name}/: these sets are not distributed with colocast")
     return path
+
+
+@pytest.fixture(scope="session")
+def finished_jobs():
+    """Make JOBS frames: three users whose runtimes follow their job keys."""
+    import numpy as np
+    import pandas as pd
+
+    from data.schemas import JOBS, checked
+
+    def make(n: int, seed: int = 0, span_s: float = 10 * 86_400.0) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        key = rng.integers(0, 6, n)
+        submit_time = 1.6e9 + np.sort(rng.uniform(0, span_s, n)).round()
+        runtime_s = np.maximum(np.exp(4 + key + rng.normal(0, 0.3, n)).round(), 1)
+        jobs = pd.DataFrame(
+            {
+                "job_id": [f"job-{i}" for i in range(n)],
+                "attempt": 0,
+                "user": np.array(["ada", "bob", "eve"])[key % 3],
+                "queue": np.array(["vision", "speech"])[key % 2],
+                "job_key": np.array([f"key-{i}" for i in range(6)])[key],
+                "gpus": key % 3,
+                "cpus": 4.0,
+                "limit_s": np.where(key < 5, 86_400.0, np.nan),
+                "submit_time": submit_time,
+                "start_time": submit_time + 60,
+                "finish_time": submit_time + 60 + runtime_s,
+                "runtime_s": runtime_s,
+                "outcome": "ok",
+            }
+        )
+        return checked(jobs, JOBS, "made jobs")
+
+    return make
