@@ -144,6 +144,11 @@ class JobLog:
         with self._reading() as connection:
             return int(connection.execute(sa.select(HEAD.c.sequence)).scalar_one())
 
+    def identity(self) -> str:
+        """Return which log this is: sequence numbers of another one mean nothing here."""
+        with self._reading() as connection:
+            return str(connection.execute(sa.select(HEAD.c.identity)).scalar_one())
+
     def close(self) -> None:
         """Close all connections; a later call opens new ones."""
         self._engine.dispose()

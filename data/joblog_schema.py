@@ -1,5 +1,7 @@
 """The job log's two tables, and their creation by whoever comes first."""
 
+from uuid import uuid4
+
 import sqlalchemy as sa
 
 from data.errors import JobLogError
@@ -18,9 +20,11 @@ HEAD = sa.Table(
     sa.Column("only_row", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("identity", sa.Text, nullable=False),
     sa.CheckConstraint("only_row = 1", name="joblog_head_only_row"),
 )
-"""One row: the layout's version, and the newest sequence number. Writers lock it."""
+"""One row: the layout's version, the newest sequence number, and which log this is, so that a
+reader notices when its position belongs to another one. Writers lock it."""
 
 JOBS = sa.Table(
     "joblog_jobs",
@@ -52,7 +56,8 @@ def created(engine: sa.Engine) -> None:
                 connection.execute(sa.select(lock))
             METADATA.create_all(connection)
             if connection.execute(sa.select(HEAD.c.version)).first() is None:
-                connection.execute(HEAD.insert().values(only_row=1, version=VERSION, sequence=0))
+                first = {"version": VERSION, "sequence": 0, "identity": uuid4().hex}
+                connection.execute(HEAD.insert().values(only_row=1, **first))
         version = _version(engine)
     if version != VERSION:
         raise JobLogError(

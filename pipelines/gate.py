@@ -96,6 +96,9 @@ class Verdict:
     coverage: float
 
 
+_COMPARED = ("challenger_error", "champion_error", "gain", "gain_low", "gain_high", "coverage")
+
+
 def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     """Return whether the challenger is promoted, by the first rule that applies.
 
@@ -132,7 +135,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
     _refuse_other_length(names, "groups", len(challenger))
     low, high = _interval(gains, names, rules)
-    undecided = Verdict(
+    compared = Verdict(
         promote=False,
         reason="",
         rows=len(challenger),
@@ -144,8 +147,14 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         gain_high=high,
         coverage=_mean(covered),
     )
-    promote, reason = _decision(undecided, evidence.champion_seen, rules)
-    return replace(undecided, promote=promote, reason=reason)
+    promote, reason = _decision(compared, evidence.champion_seen, rules)
+    return replace(compared, promote=promote, reason=reason)
+
+
+def undecided(rows: int, reason: str) -> Verdict:
+    """Return the verdict where nothing could be compared: keep the champion, for `reason`."""
+    unknown = dict.fromkeys(_COMPARED, float("nan"))
+    return Verdict(promote=False, reason=reason, rows=rows, groups=rows, **unknown)
 
 
 def _decision(found: Verdict, champion_seen: int, rules: GateRules) -> tuple[bool, str]:

@@ -31,7 +31,14 @@ LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
-Logged = Sequence[tuple[int, FinishedJob]]
+
+@dataclass(frozen=True, slots=True)
+class FinishedJobs:
+    """The newest entries of one job log, oldest first, and which log it is."""
+
+    joblog: str
+    sequences: Sequence[int]
+    jobs: Sequence[FinishedJob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class Challenge:
 class Challenger(Protocol):
     """Trains, judges and registers the models of one kind."""
 
-    def __call__(self, jobs: Logged) -> Sequence[Challenge]:
+    def __call__(self, finished: FinishedJobs) -> Sequence[Challenge]:
         """Return one challenge a model.
 
         Raises
@@ -161,15 +168,28 @@ class Retrainer:
             _report(challenge)
         return challenges
 
-    def _window(self) -> Logged:
+    def _window(self) -> FinishedJobs:
         start = max(0, self._state.sequence - WINDOW_JOBS)
-        entries = tail(self._joblog(), start)
-        return [entry for entry in entries if entry[0] <= self._state.sequence]
+        entries = [e for e in tail(self._joblog(), start) if e[0] <= self._state.sequence]
+        return FinishedJobs(
+            self._state.joblog, [n for n, _ in entries], [job for _, job in entries]
+        )
 
     def _joblog(self) -> JobLog:
         if self._log is None:
-            self._log = JobLog(self._url)
+            log = JobLog(self._url)
+            try:
+                self._recognise(log.identity())
+            except JobLogError:
+                log.close()
+                raise
+            self._log = log
         return self._log
+
+    def _recognise(self, joblog: str) -> None:
+        if joblog != self._state.joblog:
+            LOG.info("event=new_joblog joblog=%s before=%s", joblog, self._state.joblog or "none")
+            self._state = RetrainState(joblog=joblog)
 
     def _save(self, state: RetrainState) -> None:
         save_state(state, self._path)

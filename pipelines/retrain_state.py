@@ -42,8 +42,9 @@ class KindState:
 
 @dataclass(frozen=True, slots=True)
 class RetrainState:
-    """How far the job log was read, and where each kind stands."""
+    """How far which job log was read, and where each kind stands."""
 
+    joblog: str = ""
     sequence: int = 0
     kinds: dict[str, KindState] = field(default_factory=lambda: dict.fromkeys(KINDS, KindState()))
 
@@ -83,7 +84,7 @@ def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> Re
         for name, kind in kinds.items():
             counted = kind.evidence + is_evidence(job, name)
             kinds[name] = replace(kind, jobs=kind.jobs + 1, evidence=counted)
-    return RetrainState(sequence, kinds)
+    return replace(state, sequence=sequence, kinds=kinds)
 
 
 def is_evidence(job: FinishedJob, kind: str) -> bool:

@@ -133,6 +133,11 @@ def test_the_log_is_found_again_after_closing(url):
         assert log.append([JOB]) == Appended(0, 1, 1)
 
 
+def test_each_log_has_an_identity_of_its_own(url, tmp_path):
+    with JobLog(url) as log, JobLog(url) as same, JobLog(f"sqlite:///{tmp_path}/b.db") as other:
+        assert log.identity() == same.identity() != other.identity()
+
+
 def _append_in_process(url, start, barrier):
     barrier.wait()
     with JobLog(url) as log:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from data.errors import SettingError
-from pipelines.gate import Evidence, GateRules, verdict
+from pipelines.gate import Evidence, GateRules, undecided, verdict
 
 RANDOM = np.random.default_rng(3)
 NOISE = RANDOM.exponential(0.1, 60)
@@ -84,3 +84,9 @@ def test_the_same_evidence_gets_the_same_verdict():
 def test_evidence_that_does_not_fit_is_refused(evidence, match):
     with pytest.raises(SettingError, match=match):
         verdict(evidence)
+
+
+def test_where_nothing_could_be_compared_the_champion_stays():
+    found = undecided(3, "no labels")
+    assert (found.promote, found.rows, found.reason) == (False, 3, "no labels")
+    assert np.isnan(found.coverage)

@@ -32,8 +32,9 @@ class Fake:
     def __init__(self, name):
         self.name, self.given, self.failures = name, [], []
 
-    def __call__(self, logged):
-        self.given.append([number for number, _ in logged])
+    def __call__(self, finished):
+        assert len(finished.sequences) == len(finished.jobs)
+        self.given.append(list(finished.sequences))
         if self.failures:
             raise self.failures.pop(0)
         return [Challenge(f"colocast-{self.name}", "2", "1", GOOD)]
@@ -104,6 +105,15 @@ def test_a_restart_neither_forgets_counts_nor_repeats_attempts(world):
     world.retrainer().step()
     world.retrainer().step()
     assert world.given()["runtime"] == [[1, 2, 3]]
+
+
+def test_another_job_log_is_read_from_its_beginning(world, tmp_path):
+    world.log.append(jobs(5))
+    world.retrainer().step()
+    with JobLog(f"sqlite:///{tmp_path}/other.db") as other:
+        other.append(jobs(3))
+    world.retrainer(f"sqlite:///{tmp_path}/other.db").step()
+    assert world.given()["runtime"] == [[1, 2, 3, 4, 5], [1, 2, 3]]
 
 
 def test_only_the_newest_jobs_are_given(world, monkeypatch):
