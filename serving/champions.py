@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ALIAS = "champion"
+_SQLITE = "sqlite:///"
 PAGE = 1_000  # registered models; MLflow's largest page
 
 
@@ -70,12 +71,12 @@ class MlflowChampions:
         """Copy a version's files into an empty directory."""
         from mlflow import artifacts  # noqa: PLC0415 - see the class
 
-        with self._client():
+        with self._client() as client:
+            # Not as models:/<name>/<number>: MLflow resolves that in a process-wide registry.
             artifacts.download_artifacts(
-                artifact_uri=f"models:/{name}/{number}",
+                artifact_uri=client.get_model_version(name, number).source,
                 dst_path=str(directory),
                 tracking_uri=self._uri,
-                registry_uri=self._uri,
             )
 
     @contextmanager
@@ -84,6 +85,10 @@ class MlflowChampions:
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
+        file = self._uri.removeprefix(_SQLITE)
+        if file != self._uri and not Path(file).exists():
+            # MLflow would create it, and two processes that create it at once break it.
+            raise RegistryError(f"no MLflow store at {file}; colocast train makes one")
         try:
             yield MlflowClient(self._uri, self._uri)
         except (MlflowException, SQLAlchemyError, OSError) as error:

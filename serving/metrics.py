@@ -93,6 +93,10 @@ class Metrics:
         return generate_latest(merged)
 
 
+METRICS = Metrics()
+"""Of this process. prometheus_client keeps the values of a name once a process in any case."""
+
+
 def _number(version: str | None) -> float:
     """Return a version as a number; MLflow's versions are whole numbers."""
     return float(version) if version is not None and version.isdecimal() else 0.0

@@ -140,7 +140,12 @@ def _shortened(text: str) -> str:
 
 def request_schemas(readers: Sequence[Reader[Any]]) -> dict[str, Schema]:
     """Return the JSON schemas of requests and of all they hold, by class name."""
-    return _json_schemas([(r.kind.__name__, "validation", r.schema) for r in readers])
+    schemas = _json_schemas([(r.kind.__name__, "validation", r.schema) for r in readers])
+    # pydantic reads this from a class's own configuration only, not from the validator's schema.
+    closed = {"additionalProperties": False}
+    return {
+        n: schema | closed if "properties" in schema else schema for n, schema in schemas.items()
+    }
 
 
 def answer_schemas(writers: Sequence[Writer[Any]]) -> dict[str, Schema]:

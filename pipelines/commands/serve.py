@@ -1,0 +1,33 @@
+"""``colocast serve``: start the prediction service with its tuned profile."""
+
+import click
+
+
+@click.command(name="serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: COLOCAST_SERVICE_PORT, 3000.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that answer; one a core that is free for it.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False),
+    help="Bearer tokens, one a line; needed unless the host is loopback.",
+)
+def command(host: str, port: int | None, workers: int, token_file: str | None) -> None:
+    """Start the prediction service in this process, until it is told to end."""
+    import os
+    from pathlib import Path
+
+    from data.settings import Settings
+    from pipelines.serve_process import serve_command, serve_environment
+
+    settings = Settings.from_mapping(os.environ, Path.cwd())
+    port = port or settings.service_port
+    environ = serve_environment(os.environ, settings, workers, port, token_file)
+    words = serve_command(host, port, environ)
+    os.execve(words[0], words, environ)  # noqa: S606 - so that signals reach the server itself

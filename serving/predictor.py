@@ -1,0 +1,244 @@
+"""The inference core: champions and history in, estimates out; what is evaluated is what serves.
+
+Pure: knows no server, no registry and no clock. One instance holds one version of each model and
+never changes, so a request that holds one is answered by exactly those versions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from data.domain import (
+    REGISTERED_MODELS,
+    Card,
+    Estimate,
+    JobRequest,
+    ModelStructure,
+    Pair,
+    Placement,
+    Source,
+)
+from data.errors import NoChampionError, UnknownProfileError
+from features.pairs import pair_features
+from serving.bundle import Bundle
+from serving.combination import NEUTRAL
+from serving.demand import demand_estimates
+from serving.estimates import estimates_from
+from serving.explain import Explanation, forest_contributions, profile_of
+from serving.memory import memory_estimates
+from serving.memory_need import measured_peak, memory_need
+from serving.placing import pairs_on, ranked_placements
+from serving.runtime import runtime_estimates
+from serving.slowdowns import PAIR_COLUMNS, PROFILES, PairKey, Slowdowns
+
+INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
+
+RuntimeFeatures = Callable[[Sequence[JobRequest]], pd.DataFrame]
+"""From requests to ``features.history.USER_FEATURES``, read from the history as it is now."""
+
+
+class Predictor:
+    """Answers from one version of each registered model; any of them may be absent.
+
+    Parameters
+    ----------
+    bundles : mapping of str to Bundle
+        By registered name.
+    runtime_features : callable
+    previous : Predictor, optional
+        What served before: its memory of pairs stays where its interference model does.
+    """
+
+    def __init__(
+        self,
+        bundles: Mapping[str, Bundle],
+        runtime_features: RuntimeFeatures,
+        previous: "Predictor | None" = None,
+    ) -> None:
+        self._bundles, self._runtime_features = bundles, runtime_features
+        self._slowdowns = _slowdowns(bundles.get(INTERFERENCE), previous)
+        self._peaks_mib = _peaks_mib(bundles.get(INTERFERENCE))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """``<registered name>/<version>`` of each model that is there."""
+        return {name: bundle.version for name, bundle in self._bundles.items()}
+
+    def slowdowns(self, pairs: Sequence[Pair]) -> tuple[Estimate, ...]:
+        """Predict how much each job slows down beside its neighbour.
+
+        Raises
+        ------
+        NoChampionError
+            Without an interference model.
+        UnknownProfileError
+            If a job was never profiled exclusively on that GPU model.
+        """
+        model = self._needed_slowdowns()
+        keys = [(pair.job_key, pair.neighbour_key, pair.gpu_model) for pair in pairs]
+        unprofiled = model.unprofiled(keys)
+        if unprofiled:
+            raise UnknownProfileError(sorted(unprofiled))
+        return tuple(model.estimates(keys))
+
+    def runtimes(self, jobs: Sequence[JobRequest]) -> tuple[Estimate, ...]:
+        """Predict the whole runtime of each job (s), given how long it has been running.
+
+        Without a runtime model the answer is a cold start: limit and history, and a wide interval.
+        """
+        cluster, user = self._bundles.get(RUNTIME_CLUSTER), self._bundles.get(RUNTIME_USER)
+        user = user if cluster else None
+        elapsed_s = np.array([job.elapsed_s for job in jobs], dtype=np.float64)
+        frame = runtime_estimates(cluster, user, self._runtime_features(jobs), elapsed_s)
+        answering = user or cluster
+        version = answering.version if answering else "none"
+        columns = (frame[name].tolist() for name in ("value", "lower", "upper", "in_domain"))
+        return tuple(
+            Estimate(value, lower, upper, version, Source(source), in_domain)
+            for value, lower, upper, in_domain, source in zip(
+                *columns, frame["source"], strict=True
+            )
+        )
+
+    def memories(self, structures: Sequence[ModelStructure]) -> tuple[Estimate, ...]:
+        """Predict the GPU memory peak of each model (MiB).
+
+        Raises
+        ------
+        NoChampionError
+            Without a memory model.
+        """
+        bundle = self._needed(MEMORY)
+        frame = memory_estimates(bundle, structures)
+        return tuple(estimates_from(frame, bundle.version, Source.MODEL))
+
+    def demands(self, structures: Sequence[ModelStructure]) -> tuple[Mapping[str, Estimate], ...]:
+        """Predict the exclusive profile of each model: signal column to estimate.
+
+        Raises
+        ------
+        NoChampionError
+            Without a demand model.
+        """
+        bundle = self._needed(DEMAND)
+        frames = demand_estimates(bundle, structures)
+        columns = {
+            signal: estimates_from(frame, bundle.version, Source.COLD_START)
+            for signal, frame in frames.items()
+        }
+        return tuple(
+            {signal: estimates[row] for signal, estimates in columns.items()}
+            for row in range(len(structures))
+        )
+
+    def placements(self, job: JobRequest, cards: Sequence[Card]) -> tuple[Placement, ...]:
+        """Predict what happens if `job` joins each of `cards`, cheapest first.
+
+        Never an error for want of a model or a profile. A job without profile is predicted
+        through the profile that the demand model expects of its structure; a pair of which
+        nothing is known gets ``NEUTRAL``. Both say ``cold_start``.
+        """
+        return ranked_placements(
+            job.job_key,
+            cards,
+            self._known_or_neutral(job, pairs_on(job.job_key, cards)),
+            lambda gpu_model: memory_need(job, gpu_model, self._peaks_mib, self._memory_of),
+        )
+
+    def explain(self, pair: Pair) -> Explanation:
+        """Take the slowdown estimate of one pair apart.
+
+        Raises
+        ------
+        NoChampionError, UnknownProfileError
+            As `slowdowns`.
+        """
+        (estimate,) = self.slowdowns([pair])
+        bundle = self._needed(INTERFERENCE)
+        profiles = bundle.tables[PROFILES]
+        asked = pd.DataFrame([(pair.job_key, pair.neighbour_key, pair.gpu_model)])
+        features = pair_features(profiles, asked.set_axis(PAIR_COLUMNS, axis="columns"))
+        row = features[list(bundle.spec.features)].to_numpy(np.float64)[0]
+        base, contributions = forest_contributions(bundle, row)
+        return Explanation(
+            pair=pair,
+            estimate=estimate,
+            scale=bundle.spec.scale,
+            base=base,
+            contributions=contributions,
+            job_profile=profile_of(profiles, pair.job_key, pair.gpu_model),
+            neighbour_profile=profile_of(profiles, pair.neighbour_key, pair.gpu_model),
+        )
+
+    def _known_or_neutral(
+        self, job: JobRequest, pairs: Sequence[PairKey]
+    ) -> Mapping[PairKey, Estimate]:
+        """Return an estimate for every pair: from profiles, from a predicted one, or neutral."""
+        result = dict.fromkeys(pairs, NEUTRAL)
+        model = self._slowdowns
+        if model is None:
+            return result
+        profiled = model.is_profiled
+        known = [
+            pair for pair in pairs if profiled(pair[0], pair[2]) and profiled(pair[1], pair[2])
+        ]
+        result |= zip(known, model.estimates(known), strict=True)
+        if job.structure is None or DEMAND not in self._bundles:
+            return result
+        for gpu_model in {pair[2] for pair in pairs}:
+            if not profiled(job.job_key, gpu_model):
+                result |= self._through_demand(model, job, gpu_model, pairs)
+        return result
+
+    def _through_demand(
+        self, model: Slowdowns, job: JobRequest, gpu_model: str, pairs: Sequence[PairKey]
+    ) -> Mapping[PairKey, Estimate]:
+        """Return the pairs of an unprofiled job with profiled ones, by its predicted profile."""
+        assert job.structure is not None
+        mine = [
+            pair
+            for pair in pairs
+            if pair[2] == gpu_model
+            and job.job_key in pair[:2]
+            and all(key == job.job_key or model.is_profiled(key, gpu_model) for key in pair[:2])
+        ]
+        if not mine:
+            return {}
+        (demand,) = self.demands([replace(job.structure, gpu_model=gpu_model)])
+        profile: dict[str, float | str] = {name: each.value for name, each in demand.items()}
+        profile |= {"job_key": job.job_key, "gpu_model": gpu_model, "family": job.structure.family}
+        return dict(zip(mine, model.estimates_of_new_job(profile, mine), strict=True))
+
+    def _memory_of(self, structure: ModelStructure) -> Estimate | None:
+        return self.memories([structure])[0] if MEMORY in self._bundles else None
+
+    def _needed(self, name: str) -> Bundle:
+        bundle = self._bundles.get(name)
+        if bundle is None:
+            raise NoChampionError(f"{name} has no champion here; train one (colocast train)")
+        return bundle
+
+    def _needed_slowdowns(self) -> Slowdowns:
+        self._needed(INTERFERENCE)
+        assert self._slowdowns is not None
+        return self._slowdowns
+
+
+def _slowdowns(bundle: Bundle | None, previous: Predictor | None) -> Slowdowns | None:
+    if bundle is None:
+        return None
+    kept = previous._slowdowns if previous else None
+    return kept if kept is not None and kept.bundle is bundle else Slowdowns(bundle)
+
+
+def _peaks_mib(bundle: Bundle | None) -> Mapping[tuple[str, str], Estimate]:
+    if bundle is None or "gpu_mem_peak_mib" not in bundle.tables[PROFILES]:
+        return {}
+    measured = bundle.tables[PROFILES].dropna(subset=["gpu_mem_peak_mib"])
+    columns = (measured[name] for name in ("job_key", "gpu_model", "gpu_mem_peak_mib"))
+    return {
+        (job_key, gpu_model): measured_peak(float(peak_mib), bundle.version)
+        for job_key, gpu_model, peak_mib in zip(*columns, strict=True)
+    }

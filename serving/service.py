@@ -1,0 +1,76 @@
+"""The BentoML service: process, health and lifetime around the routes of ``serving.api``.
+
+BentoML's own codec ignores unknown fields and reads NaN, and its description of a route knows
+neither ranges nor errors. So the routes are an ASGI application that BentoML mounts, and the
+OpenAPI document is made from the same readers. ``colocast serve`` starts this module with the
+tuned profile of ``serving.profile_env``.
+"""
+
+import logging
+import os
+from http import HTTPStatus
+
+import bentoml
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from serving.mounted import ROUTES_PREFIX, LateApi, site
+from serving.profile_env import (
+    TIMEOUT_S,
+    WORKERS,
+    checked_workers,
+    poll_interval_s,
+    token_path,
+)
+
+API = LateApi()
+
+
+def metrics_page() -> Response:
+    """Return the metrics of all workers."""
+    # The supervisor imports this module too, and needs nothing of pandas or scikit-learn.
+    from serving.metrics import CONTENT_TYPE, METRICS  # noqa: PLC0415
+
+    return Response(METRICS.page(), media_type=CONTENT_TYPE)
+
+
+@bentoml.service(
+    name="predictor",
+    workers=checked_workers(os.environ.get(WORKERS, "1")),
+    traffic={"timeout": TIMEOUT_S},
+    # BentoML labels its metrics with whatever path is asked for; ours know the routes.
+    metrics={"enabled": False},
+    logging={"access": {"enabled": False}},
+)
+@bentoml.asgi_app(API, path=ROUTES_PREFIX)
+@bentoml.asgi_app(site(metrics_page), path="/")
+class Predictor:
+    """Predictions for a scheduler; holds models and history, does no maths."""
+
+    def __init__(self) -> None:
+        from serving.api import Api  # noqa: PLC0415 - not in the supervisor
+        from serving.metrics import METRICS  # noqa: PLC0415
+        from serving.state import ServingState  # noqa: PLC0415
+        from serving.tokens import tokens_from_file  # noqa: PLC0415
+
+        logging.getLogger("serving").setLevel(logging.INFO)
+        tokens = tokens_from_file(token_path(os.environ))
+        self._state = ServingState.from_environment(os.environ, METRICS)
+        self._state.start(poll_interval_s(os.environ))
+        API.attach(Api(METRICS, tokens, self._state))
+
+    async def __is_ready__(self) -> bool:
+        """Return True where a slowdown can be predicted, else answer 503 with the reason."""
+        reason = self._state.unready()
+        if reason:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+        return True
+
+    @bentoml.on_shutdown
+    def stop(self) -> None:
+        """End the background threads."""
+        self._state.stop()
+
+
+predictor = Predictor
+"""What ``bentoml serve serving.service:predictor`` starts."""

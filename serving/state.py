@@ -1,0 +1,152 @@
+"""One worker's models, history and threads: what the routes answer from."""
+
+import ctypes
+import gc
+import logging
+import os
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from data.domain import REGISTERED_MODELS, FinishedJob
+from data.errors import JobLogError
+from data.joblog import Appended, JobLog
+from data.settings import Settings
+from serving.bundle import Bundle
+from serving.champions import Champions, MlflowChampions
+from serving.champions_rest import RestChampions
+from serving.history_state import HistoryState
+from serving.metrics import Metrics
+from serving.model_cache import ModelCache
+from serving.predictor import Predictor
+from serving.repeater import Repeater
+from serving.store import ModelStore
+from serving.wire_models import ModelsAnswer
+
+LOG = logging.getLogger(__name__)
+NEEDED = REGISTERED_MODELS[0]  # without slowdowns there is nothing to schedule by
+
+
+class ServingState:
+    """The backend of ``serving.api``.
+
+    Parameters
+    ----------
+    champions : Champions
+    cache : ModelCache
+    open_log : callable
+        Opens the job log.
+    metrics : Metrics
+    """
+
+    def __init__(
+        self,
+        champions: Champions,
+        cache: ModelCache,
+        open_log: Callable[[], JobLog],
+        metrics: Metrics,
+    ) -> None:
+        self._metrics = metrics
+        self._history = HistoryState(open_log)
+        self._store = ModelStore(champions, cache, self._built)
+        self._threads: list[Repeater] = []
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], metrics: Metrics) -> "ServingState":
+        """Return the state that an environment describes, not started yet.
+
+        Raises
+        ------
+        SettingError
+            If a setting is out of range.
+        """
+        settings = Settings.from_mapping(environ, Path.cwd())
+        return cls(
+            champions_of(settings.tracking_uri, environ),
+            ModelCache(settings.cache_path),
+            lambda: JobLog(settings.joblog_url),
+            metrics,
+        )
+
+    def start(self, interval_s: float) -> None:
+        """Load what there is, then follow the registry and the job log in the background."""
+        self.refresh()
+        try:
+            self._follow_log()
+        except JobLogError as error:
+            LOG.warning("starting without the job log: %s", error)
+        seed = random.Random(os.getpid())  # noqa: S311 - jitter, not a secret
+        self._threads = [
+            Repeater("registry", self.refresh, interval_s, seed),
+            Repeater("job log", self._follow_log, interval_s, seed),
+        ]
+        _freeze()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the background threads and close the job log."""
+        for thread in self._threads:
+            thread.stop()
+        self._history.close()
+
+    def refresh(self) -> None:
+        """Ask the registry once; let what is new serve."""
+        swapped = self._store.refresh()
+        current = self._store.current
+        if swapped and self._threads:
+            _freeze()
+        registry_up = not current.registry_error
+        self._metrics.models(current.served(), current.swaps, registry_up=registry_up)
+
+    def predictor(self) -> Predictor:
+        """Return the predictor that serves now."""
+        return self._store.current.predictor
+
+    def append(self, jobs: tuple[FinishedJob, ...]) -> Appended:
+        """Append finished jobs to the job log."""
+        return self._history.append(jobs)
+
+    def models(self) -> ModelsAnswer:
+        """Return what serves now."""
+        return ModelsAnswer(self._store.current.served(), self._history.sequence)
+
+    def unready(self) -> str:
+        """Return why no slowdown can be predicted now; empty if it can."""
+        current = self._store.current
+        if NEEDED in current.loaded:
+            return ""
+        refused = current.refused.get(NEEDED)
+        if refused:
+            return f"{NEEDED}/{refused.number} was refused: {refused.reason}"
+        if current.registry_error:
+            return f"no {NEEDED} in the cache, and no registry: {current.registry_error}"
+        return f"no version of {NEEDED} has the alias champion; train or promote one"
+
+    def _follow_log(self) -> None:
+        self._history.catch_up()
+        self._metrics.sequence(self._history.sequence)
+
+    def _built(self, bundles: Mapping[str, Bundle], previous: Predictor | None) -> Predictor:
+        return Predictor(bundles, self._history.features, previous)
+
+
+def champions_of(tracking_uri: str, environ: Mapping[str, str]) -> Champions:
+    """Return the lightest reader of a registry: REST for a server, MLflow's client otherwise."""
+    if tracking_uri.startswith(("http://", "https://")):
+        return RestChampions(tracking_uri, environ)
+    return MlflowChampions(tracking_uri)
+
+
+def _freeze() -> None:
+    """Keep the garbage collector off what lives as long as the process, and give memory back.
+
+    A full collection over the imports and models takes 100 ms and more, in the middle of a
+    request.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):  # no glibc
+        LOG.debug("malloc_trim is not available")
