@@ -85,7 +85,9 @@ class RunningProcess:
         self._log_begin = log_path.stat().st_size if log_path is not None else 0
         event = _event(child)
         if not event:
-            raise OSError(f"its supervisor ended with {child.wait()}; it needs Linux 5.3 or newer")
+            status = child.wait()
+            _close_pipes(child)
+            raise OSError(f"its supervisor ended with {status}; it needs Linux 5.3 or newer")
         self.pid = int(event["pid"])
         self.started_time = float(event["started_time"])
         self.failure = str(event["failure"])
@@ -210,9 +212,7 @@ class RunningProcess:
         self._finished.set()
         self._supervisor.wait()
         with self._control_lock:
-            for pipe in (self._supervisor.stdin, self._supervisor.stdout):
-                if pipe is not None:
-                    pipe.close()
+            _close_pipes(self._supervisor)
 
     def _ended(self, event: dict[str, Any]) -> _End:
         if not event:  # the supervisor was killed, and the job with it
@@ -247,6 +247,12 @@ def _spawn(
 def _event(child: _Supervisor) -> dict[str, Any]:
     line = child.stdout.readline() if child.stdout is not None else b""
     return dict(json.loads(line)) if line else {}
+
+
+def _close_pipes(child: _Supervisor) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _usage(rusage: dict[str, Any]) -> ResourceUsage:

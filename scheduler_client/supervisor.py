@@ -79,7 +79,7 @@ def become(command: list[str], cores: list[int], cwd: str, told: int, supervisor
         os.dup2(LOG_FD, REPORT_FD)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, a job must not
         os.execvp(command[0], command)  # noqa: S606 - a user's command, without a shell
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: an empty program name
         os.write(told, str(error).encode())
     finally:
         os._exit(EXEC_FAILED)

@@ -30,7 +30,8 @@ with tempfile.TemporaryDirectory() as folder:
     spent = 0.0
     for query in range(arguments.queries):
         answer = database.execute(
-            "SELECT user, COUNT(DISTINCT item), SUM(price) FROM orders WHERE id % 3 = ? GROUP BY user",
+            "SELECT user, COUNT(DISTINCT item), SUM(price) FROM orders"
+            " WHERE id % 3 = ? GROUP BY user",
             (query % 3,),
         )
         spent += sum(row[2] for row in answer)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import socket
 import sys
 import threading
@@ -33,7 +34,7 @@ reader = socket.create_connection(listener.getsockname())
 source, _ = listener.accept()
 threading.Thread(target=send, args=(source, block), daemon=True).start()
 total, seen = 0.0, 0
-with open(reader.detach(), "rb") as lines:  # the kernel counts reads, not what is received
+with os.fdopen(reader.detach(), "rb") as lines:  # the kernel counts reads, not receives
     for line in lines:
         record = json.loads(line)
         total += record["price"] * len(record["item"]["tags"])
