@@ -1,6 +1,7 @@
 """One cycle: order, quota, filter, score, tolerance, admissions. Same view, same answer."""
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal
 
 from data.domain import Estimate
@@ -141,14 +142,19 @@ def _worst_of_job(candidates: tuple[Candidate, ...]) -> Estimate | None:
     return max(mine, key=lambda estimate: estimate.value, default=None)
 
 
-def _neighbours(candidates: tuple[Candidate, ...]) -> tuple[tuple[str, Estimate], ...]:
-    found = []
+def _neighbours(
+    candidates: tuple[Candidate, ...],
+) -> tuple[tuple[str, Estimate | None], ...]:
+    """Return every resident once, with the worst that is predicted for it."""
+    worst: dict[str, Estimate | None] = {}
     for candidate in candidates:
         by_key = sorted(candidate.card.residents, key=lambda resident: resident.job_key)
         estimates = candidate.colocation.neighbour_slowdowns
-        # A policy that does not ask has no estimates.
-        found += [(r.job_id, e) for r, e in zip(by_key, estimates, strict=False)]
-    return tuple(found)
+        for resident, estimate in zip_longest(by_key, estimates):
+            known = worst.get(resident.job_id)
+            if known is None or (estimate is not None and estimate.value > known.value):
+                worst[resident.job_id] = estimate
+    return tuple(worst.items())
 
 
 def _reason(candidates: tuple[Candidate, ...]) -> str:

@@ -48,7 +48,7 @@ class Admission:
         GPU memory reserved on each of them (MiB).
     slowdown : Estimate, optional
         Predicted for the job, on the worst of its cards; None where the policy does not ask.
-    neighbours : tuple of (str, Estimate)
+    neighbours : tuple of (str, Estimate or None)
         Job id of every resident beside it, with the slowdown predicted for that one.
     is_guaranteed : bool
         Whether it runs within its queue's nominal quota, or on borrowed GPUs (best-effort).
@@ -61,7 +61,7 @@ class Admission:
     card_ids: tuple[str, ...]
     mem_mib: tuple[int, ...]
     slowdown: Estimate | None
-    neighbours: tuple[tuple[str, Estimate], ...]
+    neighbours: tuple[tuple[str, Estimate | None], ...]
     is_guaranteed: bool
     level: Level
     reason: str

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from data.domain import FinishedJob
+from data.domain import FinishedJob, Outcome
 from data.errors import SpoolError
 from data.finished import finished_from_text, finished_to_text
 from data.sqlite_faults import BUSY_TIMEOUT_S, sqlite_fault
@@ -44,6 +45,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id TEXT NOT NULL,
     attempt INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
     finished TEXT NOT NULL,
     placement TEXT,
     in_outbox INTEGER NOT NULL DEFAULT 0,
@@ -66,8 +68,8 @@ _START = (
 )
 _PLACEMENT = "UPDATE jobs SET placement = ? WHERE job_id = ? AND state = 'running'"
 _ATTEMPT = (
-    "INSERT INTO attempts (job_id, attempt, finished, placement)"
-    " SELECT job_id, attempt, ?, placement FROM jobs"
+    "INSERT INTO attempts (job_id, attempt, outcome, finished, placement)"
+    " SELECT job_id, attempt, ?, ?, placement FROM jobs"
     " WHERE job_id = ? AND attempt = ? AND state = 'running'"
 )
 _AGAIN = (
@@ -121,7 +123,7 @@ class Attempt:
     """An attempt that ended, with what the scheduler had decided about it."""
 
     finished: FinishedJob
-    placement: dict[str, Json]
+    placement: Json
 
 
 class Spool:
@@ -204,7 +206,7 @@ class Spool:
         """
         key = (finished.job_id, finished.attempt)
         with self._transaction() as connection:
-            row = (finished_to_text(finished), *key)
+            row = (finished.outcome, finished_to_text(finished), *key)
             if connection.execute(_ATTEMPT, row).rowcount != 1:
                 return False
             connection.execute(_AGAIN if resubmit else _DONE, (finished.job_id,))
@@ -222,13 +224,30 @@ class Spool:
             if forgotten:
                 connection.execute(_FORGET_JOBS)
 
-    def attempts(self, since: float = 0.0) -> Iterator[Attempt]:
-        """Return the attempts that ended at `since` (s since 1970, UTC) or later, in order."""
-        query = "SELECT finished, placement FROM attempts ORDER BY number"
-        for text, placement in self._rows(query):
-            finished = finished_from_text(text)
-            if finished.finish_time >= since:
-                yield Attempt(finished, json.loads(placement or "{}"))
+    def attempts(self, after: int = 0) -> tuple[Attempt, ...]:
+        """Return the attempts that ended, in that order, beginning after number `after`."""
+        query = "SELECT finished, placement FROM attempts WHERE number > ? ORDER BY number"
+        return tuple(
+            Attempt(finished_from_text(text), _parsed(placement or "null"))
+            for text, placement in self._rows(query, after)
+        )
+
+    def newest_attempt(self) -> int:
+        """Return the number of the attempt that ended last; 0 where none has."""
+        return int(self._rows("SELECT COALESCE(MAX(number), 0) FROM attempts")[0][0])
+
+    def unfinished(self) -> int:
+        """Return how many jobs wait or run."""
+        return int(self._rows("SELECT COUNT(*) FROM jobs WHERE state <> 'finished'")[0][0])
+
+    def attempts_on_their_way(self) -> int:
+        """Return how many attempts ended and may not be in the outbox yet."""
+        return int(self._rows("SELECT COUNT(*) FROM attempts WHERE in_outbox = 0")[0][0])
+
+    def attempts_with(self, job_id: str, outcome: Outcome) -> int:
+        """Return how many attempts of a job ended with `outcome`."""
+        query = "SELECT COUNT(*) FROM attempts WHERE job_id = ? AND outcome = ?"
+        return int(self._rows(query, job_id, outcome)[0][0])
 
     def note(self, name: str, value: Json) -> None:
         """Keep a value that the scheduler wants to find again after a restart."""
@@ -284,9 +303,14 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _job(row: tuple[str, int, float, float | None, str, str | None]) -> SpooledJob:
     job_id, attempt, submit_time, start_time, submission, placement = row
-    found = loads(Submission, submission)
+    found = _submission(submission)
     noted = None if placement is None else json.loads(placement)
     return SpooledJob(job_id, attempt, submit_time, start_time, found, noted)
+
+
+@lru_cache(maxsize=20_000)
+def _submission(text: str) -> Submission:
+    return loads(Submission, text)  # the same pending jobs are read in every cycle
 
 
 def _parsed(text: str) -> Json:

@@ -1,0 +1,286 @@
+"""The live loop: collect, view, predict, decide, apply, report; over and over, whatever fails."""
+
+import time
+from dataclasses import dataclass, replace
+
+from data.domain import FinishedJob, Outcome
+from data.errors import ClusterError
+from data.wire import Json
+from scheduler_client.clusters import Cluster, EndedRun, Launch
+from scheduler_client.config import SchedulerConfig, queues_now
+from scheduler_client.decisions import Admission, Decision, Level
+from scheduler_client.degrade import Forecaster
+from scheduler_client.delivery import Delivery
+from scheduler_client.events import log_event, log_fault
+from scheduler_client.finishing import RESUBMITTED, finished_job, lost_run
+from scheduler_client.placement_note import Joined, PlacementNote, placement_note, read_note
+from scheduler_client.policies import Policy
+from scheduler_client.predictions import NO_FORECAST, Predictions
+from scheduler_client.remembered import Remembered
+from scheduler_client.spool import JobState, Spool, SpooledJob
+from scheduler_client.view import CardState, ClusterView, PendingJob, RunningJob
+
+KILL_S = 10.0
+"""After SIGKILL, how long to wait for what the kernel still holds."""
+REPORT_S = 2.0
+"""The most of a cycle that goes into reporting finished jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """Everything that a loop works with; each part can be replaced by a fake."""
+
+    spool: Spool
+    cluster: Cluster
+    policy: Policy
+    forecaster: Forecaster
+    delivery: Delivery
+    remembered: Remembered
+    config: SchedulerConfig
+
+
+@dataclass(slots=True)
+class _Started:
+    job: SpooledJob
+    note: PlacementNote
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What one cycle saw and did.
+
+    Attributes
+    ----------
+    running : int
+        Jobs on cards at its end.
+    ended : tuple of FinishedJob
+        Attempts that were written down at its beginning.
+    cards : tuple of CardState
+        As it left them.
+    level : Level
+        At which it was predicted.
+    """
+
+    view: ClusterView
+    decision: Decision
+    running: int = 0
+    ended: tuple[FinishedJob, ...] = ()
+    cards: tuple[CardState, ...] = ()
+    level: Level = Level.NONE
+
+
+class SchedulerLoop:
+    """Schedules the jobs of one spool onto one cluster.
+
+    An outage of the endpoint, of the job log or of the disk is logged and bridged; only `stop`
+    ends the loop. Every step is durable before the next: killed anywhere, the next loop on the
+    same spool goes on from there.
+    """
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._running: dict[str, _Started] = {}
+        self._unrecorded: list[EndedRun] = []
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Ids of the jobs that run, or have ended and are not written down yet."""
+        return tuple(self._running)
+
+    def recover(self) -> tuple[FinishedJob, ...]:
+        """Write down the attempts that were lost with a scheduler that died, and resubmit them.
+
+        Their processes died with it. Such an attempt counts as ``node_fail``, ended when that
+        scheduler was last seen alive.
+        """
+        last_seen_time = self._parts.remembered.last_seen_time
+        lost = []
+        for job in self._parts.spool.jobs(JobState.RUNNING):
+            note = read_note(job.placement)
+            lost.append(self._record(job, lost_run(job, last_seen_time), note))
+        return tuple(lost)
+
+    def cycle(self) -> Cycle:
+        """Go once through everything.
+
+        Raises
+        ------
+        ColocastError
+            If the spool or the outbox cannot be read or written now. Nothing is lost: ends that
+            could not be written down are kept for the next cycle.
+        """
+        parts = self._parts
+        ended = self.collect()
+        view = parts.remembered.with_history(self._view(time.time()))
+        predictions = self._predictions(view)
+        decision = parts.policy.decide(view, predictions)
+        self._apply(decision, predictions, view)
+        parts.delivery.put()
+        parts.delivery.send(REPORT_S)
+        parts.remembered.keep(view.now)
+        level = parts.forecaster.level if parts.policy.asks else Level.NONE
+        cards = parts.cluster.cards()
+        return Cycle(view, decision, len(self._running), ended, cards, level)
+
+    def collect(self) -> tuple[FinishedJob, ...]:
+        """Write down the runs that have ended."""
+        self._unrecorded += self._parts.cluster.poll()
+        ended = []
+        while self._unrecorded:
+            run = self._unrecorded[0]
+            started = self._running[run.job_id]
+            ended.append(self._record(started.job, run, started.note))
+            del self._running[run.job_id]
+            del self._unrecorded[0]
+        return tuple(ended)
+
+    def end_all(self, outcome: Outcome, grace_s: float) -> None:
+        """End all jobs that this loop started, and write them down.
+
+        Raises
+        ------
+        ColocastError
+            As `cycle`.
+        """
+        self._parts.cluster.stop(list(self._running), outcome, grace_s)
+        deadline_s = time.monotonic() + grace_s + KILL_S
+        while self._running and time.monotonic() < deadline_s:
+            self.collect()
+            time.sleep(0.02)
+        if self._running:
+            log_fault("unstoppable", job_ids=list(self._running))
+        self._parts.delivery.put()
+
+    def _view(self, now: float) -> ClusterView:
+        parts = self._parts
+        pending = parts.spool.jobs(JobState.PENDING)
+        running = tuple(_running_job(started) for started in self._running.values())
+        cards = parts.cluster.cards()
+        names = [job.submission.queue for job in pending] + [job.queue for job in running]
+        return ClusterView(
+            now=now,
+            cards=cards,
+            pending=tuple(_pending_job(job) for job in pending),
+            running=running,
+            queues=queues_now(parts.config, names, len(cards)),
+        )
+
+    def _predictions(self, view: ClusterView) -> Predictions:
+        policy = self._parts.policy
+        if not policy.asks:
+            return {}
+        return self._parts.forecaster.forecast(view, policy.max_jobs_per_card)
+
+    def _apply(self, decision: Decision, predictions: Predictions, view: ClusterView) -> None:
+        if not decision.admissions:
+            return
+        jobs = {job.job_id: job for job in self._parts.spool.jobs(JobState.PENDING)}
+        keys = {job.job_id: job.job_key for job in view.running}
+        keys |= {job_id: job.submission.job_key for job_id, job in jobs.items()}
+        for admission in decision.admissions:
+            job = jobs[admission.job_id]
+            forecast = predictions.get(job.job_id, NO_FORECAST)
+            neighbour_keys = tuple(keys[job_id] for job_id, _ in admission.neighbours)
+            name = self._parts.policy.name
+            note = placement_note(admission, name, forecast.runtime, neighbour_keys)
+            if self._start(job, note):
+                self._tell_neighbours(admission, job)
+
+    def _start(self, job: SpooledJob, note: PlacementNote) -> bool:
+        parts = self._parts
+        now = time.time()
+        parts.spool.start(job.job_id, job.attempt, now, note.to_json())
+        self._running[job.job_id] = _Started(replace(job, start_time=now), note)
+        try:
+            parts.cluster.start(_launch(job, note))
+        except ClusterError as error:
+            log_fault("start_failed", job_id=job.job_id, attempt=job.attempt, error=str(error))
+            self._unrecorded.append(lost_run(self._running[job.job_id].job, now))
+            return False
+        log_event("started", **_started_fields(job, note))
+        return True
+
+    def _tell_neighbours(self, admission: Admission, job: SpooledJob) -> None:
+        for job_id, estimate in admission.neighbours:
+            started = self._running.get(job_id)
+            if started is not None:
+                slowdown = None if estimate is None else estimate.value
+                joined = Joined(time.time(), job.submission.job_key, slowdown)
+                started.note = started.note.with_joined(joined)
+                self._parts.spool.replace_placement(job_id, started.note.to_json())
+
+    def _record(self, job: SpooledJob, run: EndedRun, note: PlacementNote | None) -> FinishedJob:
+        parts = self._parts
+        finished = finished_job(job, run, note)
+        resubmit = self._is_resubmitted(finished)
+        parts.spool.end(finished, resubmit=resubmit)
+        parts.remembered.learn(finished)
+        log_event(
+            "ended",
+            job_id=finished.job_id,
+            attempt=finished.attempt,
+            outcome=finished.outcome,
+            runtime_s=round(finished.runtime_s, 3),
+            resubmitted=resubmit,
+        )
+        return finished
+
+    def _is_resubmitted(self, finished: FinishedJob) -> bool:
+        if finished.outcome is not Outcome.NODE_FAIL:
+            return finished.outcome in RESUBMITTED
+        lost_before = self._parts.spool.attempts_with(finished.job_id, Outcome.NODE_FAIL)
+        return lost_before + 1 < self._parts.config.settings.max_attempts
+
+
+def _started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
+    slowdown = note.slowdown
+    return {
+        "job_id": job.job_id,
+        "attempt": job.attempt,
+        "user": job.submission.user,
+        "job_key": job.submission.job_key,
+        "card_ids": list(note.card_ids),
+        "neighbours": list(note.neighbour_keys),
+        "slowdown": None if slowdown is None else round(slowdown.value, 4),
+        "level": note.level,
+        "model_version": note.model_version,
+        "reason": note.reason,
+    }
+
+
+def _pending_job(job: SpooledJob) -> PendingJob:
+    submission = job.submission
+    return PendingJob(
+        job=submission.request(job.job_id, job.submit_time),
+        priority=submission.priority,
+        attempt=job.attempt,
+        gpu_model=submission.gpu_model,
+    )
+
+
+def _running_job(started: _Started) -> RunningJob:
+    submission, note = started.job.submission, started.note
+    return RunningJob(
+        job_id=started.job.job_id,
+        user=submission.user,
+        queue=submission.queue,
+        job_key=submission.job_key,
+        card_ids=note.card_ids,
+        start_time=started.job.start_time or 0.0,
+        is_guaranteed=note.is_guaranteed,
+    )
+
+
+def _launch(job: SpooledJob, note: PlacementNote) -> Launch:
+    submission = job.submission
+    return Launch(
+        job_id=job.job_id,
+        attempt=job.attempt,
+        job_key=submission.job_key,
+        command=submission.command,
+        card_ids=note.card_ids,
+        mem_mib=note.mem_mib,
+        limit_s=submission.limit_s,
+        working_directory=submission.working_directory,
+        environment=submission.environment,
+    )

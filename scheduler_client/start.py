@@ -1,0 +1,131 @@
+"""Puts the parts of a scheduler on this machine together, and runs it."""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.settings import Settings
+from scheduler_client.client import PredictorClient
+from scheduler_client.clusters import Cluster
+from scheduler_client.config import SchedulerConfig, load_config
+from scheduler_client.degrade import Forecaster
+from scheduler_client.delivery import Delivery
+from scheduler_client.devices import discover
+from scheduler_client.events import log_event
+from scheduler_client.local_cluster import LocalCluster
+from scheduler_client.lock import SchedulerLock
+from scheduler_client.loop import Cycle, LoopParts, SchedulerLoop
+from scheduler_client.outbox import Outbox
+from scheduler_client.policies import policy_named
+from scheduler_client.remembered import Remembered
+from scheduler_client.report import RunFacts, report_document, write_report
+from scheduler_client.run import RunEnd, RunRules, run
+from scheduler_client.spool import Spool
+
+QUEUES_NOTE = "queues"
+"""Under this name the spool keeps the configured queues, so that `submit` can check."""
+CLIENT_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How to run a scheduler.
+
+    Attributes
+    ----------
+    settings : Settings
+    config : SchedulerConfig
+    policy : str
+        Name of the policy.
+    rules : RunRules
+    service_url : str
+    token : str, optional
+        Bearer token for the service.
+    slots : int, optional
+        At most so many cards.
+    report_path : Path, optional
+        Where to write the report at the end.
+    """
+
+    settings: Settings
+    config: SchedulerConfig
+    policy: str
+    rules: RunRules
+    service_url: str
+    token: str | None = None
+    slots: int | None = None
+    report_path: Path | None = None
+
+
+def config_path(settings: Settings) -> Path:
+    """Return where the configuration lies unless another file is named."""
+    return settings.home / "scheduler.yaml"
+
+
+def found_config(settings: Settings, named: Path | None) -> SchedulerConfig:
+    """Return the named configuration, else the installation's, else the default.
+
+    Raises
+    ------
+    SettingError
+        If the file says something that is unknown, not supported or out of range.
+    """
+    path = named or config_path(settings)
+    return load_config(path) if named or path.exists() else SchedulerConfig()
+
+
+def run_local(
+    start: Start, stop: threading.Event, observe: Callable[[Cycle], None] | None = None
+) -> RunEnd:
+    """Schedule this machine until `stop` is set, or until all is done where `start` asks for it.
+
+    Raises
+    ------
+    ColocastError
+        If another scheduler runs on the same spool, no card is found, the policy is unknown, or
+        what ended could not be written down.
+    """
+    settings = start.settings
+    policy = policy_named(start.policy, start.config.settings.rules)
+    cluster = LocalCluster(discover(start.slots), settings.home / "jobs")
+    with (
+        SchedulerLock(settings.spool_path),
+        closing(Spool(settings.spool_path)) as spool,
+        closing(Outbox(settings.home / "outbox.db")) as outbox,
+        closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client,
+    ):
+        remembered = Remembered(spool, start.config.settings.half_life_s, time.time())
+        asked = start.config.settings.prediction
+        parts = LoopParts(
+            spool=spool,
+            cluster=cluster,
+            policy=policy,
+            forecaster=Forecaster(client, asked, remembered.profiles),
+            delivery=Delivery(spool, outbox, client),
+            remembered=remembered,
+            config=start.config,
+        )
+        return _run(start, parts, cluster, stop, observe)
+
+
+def _run(
+    start: Start,
+    parts: LoopParts,
+    cluster: Cluster,
+    stop: threading.Event,
+    observe: Callable[[Cycle], None] | None,
+) -> RunEnd:
+    spool, started_time = parts.spool, time.time()
+    spool.note(QUEUES_NOTE, [queue.name for queue in start.config.queues])
+    newest = spool.newest_attempt()
+    cards = cluster.cards()
+    log_event("scheduling", policy=start.policy, card_ids=[card.card_id for card in cards])
+    end = run(SchedulerLoop(parts), parts, start.rules, stop, observe)
+    if start.report_path is not None:
+        facts = RunFacts(start.policy, started_time, time.time(), cards)
+        document = report_document(facts, spool.attempts(after=newest), end)
+        write_report(start.report_path, document)
+    return end
