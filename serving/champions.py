@@ -1,7 +1,9 @@
 """Where champions come from: MLflow, asked by alias and loaded by version."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,8 +14,27 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ALIAS = "champion"
+DIGEST_TAG = "colocast.digest"
 _SQLITE = "sqlite:///"
 PAGE = 1_000  # registered models; MLflow's largest page
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFacts:
+    """What the registry says of one version.
+
+    Attributes
+    ----------
+    source : str
+        Where its files lie; unique, where numbers are not: two registries may both have a
+        version 1.
+    digest : str, optional
+        As training sealed it (``serving.files.bundle_digest``); None on a version that is not
+        ours.
+    """
+
+    source: str
+    digest: str | None
 
 
 class Champions(Protocol):
@@ -27,8 +48,8 @@ class Champions(Protocol):
         """Return the champion's version number of each registered model that has one."""
         ...
 
-    def identity(self, name: str, number: str) -> str:
-        """Return what the registry says a version was made from."""
+    def facts(self, name: str, number: str) -> VersionFacts:
+        """Return what the registry says of a version."""
         ...
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
@@ -62,10 +83,11 @@ class MlflowChampions:
             if model.name in REGISTERED_MODELS and ALIAS in model.aliases
         }
 
-    def identity(self, name: str, number: str) -> str:
-        """Return what the registry says a version was made from."""
+    def facts(self, name: str, number: str) -> VersionFacts:
+        """Return what the registry says of a version."""
         with self._client() as client:
-            return str(client.get_model_version(name, number).source)
+            version = client.get_model_version(name, number)
+        return VersionFacts(str(version.source), version.tags.get(DIGEST_TAG))
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
         """Copy a version's files into an empty directory."""
@@ -73,11 +95,15 @@ class MlflowChampions:
 
         with self._client() as client:
             # Not as models:/<name>/<number>: MLflow resolves that in a process-wide registry.
-            artifacts.download_artifacts(
+            found = artifacts.download_artifacts(
                 artifact_uri=client.get_model_version(name, number).source,
                 dst_path=str(directory),
                 tracking_uri=self._uri,
             )
+            # A folder by its location lands below `directory`, under its own name.
+            if Path(found) != directory:
+                shutil.copytree(found, directory, dirs_exist_ok=True)
+                shutil.rmtree(found)
 
     @contextmanager
     def _client(self) -> "Iterator[MlflowClient]":

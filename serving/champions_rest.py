@@ -15,7 +15,7 @@ import urllib3
 
 from data.domain import REGISTERED_MODELS
 from data.errors import RegistryError
-from serving.champions import ALIAS, PAGE
+from serving.champions import ALIAS, DIGEST_TAG, PAGE, VersionFacts
 
 API = "/api/2.0/mlflow"
 ARTIFACTS_API = "/api/2.0/mlflow-artifacts/artifacts"
@@ -52,10 +52,12 @@ class RestChampions:
             if alias["alias"] == ALIAS
         }
 
-    def identity(self, name: str, number: str) -> str:
-        """Return what the registry says a version was made from."""
-        document = self._json(f"{API}/model-versions/get", {"name": name, "version": number})
-        return str(document["model_version"]["source"])
+    def facts(self, name: str, number: str) -> VersionFacts:
+        """Return what the registry says of a version."""
+        path = f"{API}/model-versions/get"
+        version = self._json(path, {"name": name, "version": number})["model_version"]
+        tags = {tag["key"]: tag["value"] for tag in version.get("tags", [])}
+        return VersionFacts(str(version["source"]), tags.get(DIGEST_TAG))
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
         """Copy a version's files into an empty directory."""

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from data.errors import RegistryError
+from data.errors import BadModelError, RegistryError
+from serving.champions import VersionFacts
 from serving.files import bundle_digest
 
 INDEX_FILE = "champion.json"
@@ -24,15 +25,14 @@ class CachedVersion:
     ----------
     number : str
         Version in the registry.
-    identity : str
-        What the registry says the version was made from; two registries may both have a
-        version 1.
+    source : str
+        Where the registry has it from, as ``VersionFacts`` says.
     digest : str
         SHA-256 of its list of digests, and the name of its directory.
     """
 
     number: str
-    identity: str
+    source: str
     digest: str
 
 
@@ -63,7 +63,7 @@ class ModelCache:
         return version if self.directory(name, version.digest).is_dir() else None
 
     def add(
-        self, name: str, number: str, identity: str, fetch: Callable[[Path], None]
+        self, name: str, number: str, facts: VersionFacts, fetch: Callable[[Path], None]
     ) -> CachedVersion:
         """Fetch a version into the cache and return it.
 
@@ -77,11 +77,15 @@ class ModelCache:
         RegistryError
             If it cannot be fetched or written; nothing of it remains.
         BadModelError
-            If what was fetched holds no list of digests.
+            If what was fetched holds no list of digests, or another than was registered.
         """
         with self._incoming(name) as incoming:
             fetch(Path(incoming))
-            version = CachedVersion(number, identity, bundle_digest(Path(incoming)))
+            version = CachedVersion(number, facts.source, bundle_digest(Path(incoming)))
+            if facts.digest not in (None, version.digest):
+                raise BadModelError(
+                    f"{name}/{number}: fetched digest {version.digest}, registered {facts.digest}"
+                )
             self._settle(Path(incoming), self.directory(name, version.digest))
         return version
 

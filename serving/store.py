@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from time import time
 from typing import Generic, TypeVar
 
 from data.domain import REGISTERED_MODELS, ServedModel
 from data.errors import BadModelError, RegistryError
 from serving.bundle import Bundle
-from serving.champions import Champions
+from serving.champions import Champions, VersionFacts
 from serving.files import read_bundle
 from serving.forest_check import with_compiled_forest
 from serving.model_cache import CachedVersion, ModelCache
@@ -138,18 +139,32 @@ class ModelStore(Generic[P]):
     def _from_registry(self, name: str, number: str) -> Loaded | Refused:
         """Load a version, from the cache where it is there already."""
         try:
-            identity = self._champions.identity(name, number)
-            cached = self._cache.champion(name)
-            if cached and (cached.number, cached.identity) == (number, identity):
-                loaded = self._from_cache(name)
-                if isinstance(loaded, Loaded):
-                    return loaded
-            cached = self._cache.add(
-                name, number, identity, lambda path: self._champions.fetch(name, number, path)
+            facts = self._champions.facts(name, number)
+            return self._from_cache_if_same(name, number, facts) or self._fetched(
+                name, number, facts
             )
-            return self._read_or_discard(name, cached)
         except RegistryError as error:
             return Refused(number, str(error), isinstance(error, BadModelError))
+
+    def _from_cache_if_same(self, name: str, number: str, facts: VersionFacts) -> Loaded | None:
+        cached = self._cache.champion(name)
+        if facts.digest is not None:
+            cached = CachedVersion(number, facts.source, facts.digest)
+        elif cached is None or (cached.number, cached.source) != (number, facts.source):
+            return None
+        if not self._cache.directory(name, cached.digest).is_dir():
+            return None
+        try:
+            return self._read_or_discard(name, cached)
+        except BadModelError as error:
+            LOG.warning("fetching %s/%s again: %s", name, number, error)
+            return None
+
+    def _fetched(self, name: str, number: str, facts: VersionFacts) -> Loaded:
+        def fetch(directory: Path) -> None:
+            self._champions.fetch(name, number, directory)
+
+        return self._read_or_discard(name, self._cache.add(name, number, facts, fetch))
 
     def _read_or_discard(self, name: str, cached: CachedVersion) -> Loaded:
         try:

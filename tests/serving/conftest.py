@@ -14,6 +14,7 @@ from data.domain import PROFILE_COLUMNS
 from data.errors import RegistryError
 from features.pairs import PAIR_COLUMNS, pair_features
 from serving.bundle import Bundle, Calibration, ModelSpec
+from serving.champions import VersionFacts
 from serving.compiled import compiled
 from serving.files import example_values, write_facts
 
@@ -102,9 +103,9 @@ class FolderChampions:
         self._answer()
         return dict(self.champions)
 
-    def identity(self, name: str, number: str) -> str:
+    def facts(self, name: str, number: str) -> VersionFacts:
         self._answer()
-        return f"folder/{number}"
+        return VersionFacts(f"folder/{number}", None)
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
         self._answer()

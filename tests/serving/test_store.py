@@ -4,6 +4,8 @@ import shutil
 import pytest
 
 from data.errors import RegistryError
+from serving.champions import VersionFacts
+from serving.files import bundle_digest
 from serving.model_cache import INDEX_FILE, CachedVersion, ModelCache
 from serving.store import ModelStore
 
@@ -116,12 +118,29 @@ def test_restart_with_a_warm_cache_fetches_nothing(champions, cache):
 
 def test_another_registry_with_the_same_number_is_fetched(champions, cache, versions):
     store_of(champions, cache).refresh()
-    champions.identity = lambda name, number: "elsewhere"
+    champions.facts = lambda name, number: VersionFacts("elsewhere", None)
     champions.versions = {"1": versions["2"]}
     store = store_of(champions, cache)
     store.refresh()
     assert champions.fetched == ["1", "1"]
     assert len([path for path in cache.directory(NAME, "x").parent.iterdir() if path.is_dir()]) == 2
+
+
+def test_rollback_to_a_cached_digest_fetches_nothing(champions, cache, versions):
+    champions.facts = lambda name, number: VersionFacts(number, bundle_digest(versions[number]))
+    store = store_of(champions, cache)
+    for number in ("1", "2", "1"):
+        champions.champions[NAME] = number
+        store.refresh()
+    assert version(store) == f"{NAME}/1"
+    assert champions.fetched == ["1", "2"]
+
+
+def test_version_with_another_digest_than_registered_is_refused(champions, cache):
+    champions.facts = lambda name, number: VersionFacts("x", "0" * 64)
+    store = store_of(champions, cache)
+    store.refresh()
+    assert f"registered {'0' * 64}" in entry(store).refused_reason
 
 
 def test_damaged_cache_is_fetched_again(champions, cache):
