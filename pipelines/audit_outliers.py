@@ -113,8 +113,8 @@ def swapped_sides(labels: pd.DataFrame, other: pd.DataFrame, rules: AuditRules) 
     Notes
     -----
     Either the raw measurement or the ratio may have been written to the wrong side. A row is
-    named only if, as it stands, its pair is off by the unit factor taken over both sides, and
-    exchanged it is within a third of that: small asymmetries cannot be told from noise.
+    named only if, as it stands, its pair is off by `swap_factor` taken over both sides, and
+    exchanged it is within a quarter of that: small asymmetries cannot be told from noise.
     """
     expected = expected_slowdowns(labels)["expected"]
     now = _misfit(labels["slowdown"], expected) + _misfit(other["slowdown"], other["expected"])
@@ -124,8 +124,7 @@ def swapped_sides(labels: pd.DataFrame, other: pd.DataFrame, rules: AuditRules) 
     ratios = _misfit(other["slowdown"], expected) + _misfit(labels["slowdown"], other["expected"])
     exchanged = pd.concat([raw + raw_other, ratios], axis="columns").min(axis="columns")
     distinct = labels["job_key"] != labels["neighbour_key"]
-    limit = np.log(rules.unit_factor)
-    found = distinct & (now > limit) & (exchanged < now / 3)
+    found = distinct & (now > np.log(rules.swap_factor)) & (exchanged < now / 4)
     text = _texts("the pair is {:.3g} times off", exps(now))
     text = text + _texts(", with its sides exchanged {:.3g} times", exps(exchanged))
     named: pd.Series = text[found]

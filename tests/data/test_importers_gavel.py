@@ -12,9 +12,7 @@ def runs(path):
 
 def test_only_simulated_whole_workers_with_one_gpu_are_read(fixtures):
     alone = runs(fixtures / "gavel").query("is_exclusive")
-    assert alone["run_id"].tolist() == ["gavel-alone-1", "gavel-alone-2", "gavel-alone-4"] + [
-        "gavel-alone-5"
-    ]
+    assert alone["run_id"].tolist() == [f"gavel-alone-{row}" for row in (1, 2, 4, 5)]
     assert alone["job_key"].tolist() == ["Wide/b16", "Agent", "Wide/b16", "Agent"]
     assert alone["family"].tolist() == ["Wide", "Agent", "Wide", "Agent"]
 

@@ -94,7 +94,7 @@ def test_ratios_in_place_of_percent_are_refused(edited):
         frame["gpu_util"] /= 100
 
     folder = edited("lucid", "single_data.csv", change)
-    with pytest.raises(TableError, match="wanted percent in .*these look like ratios"):
+    with pytest.raises(TableError, match=r"wanted percent in .*these look like ratios"):
         lucid.read(folder)
 
 
@@ -112,12 +112,12 @@ def test_gib_in_place_of_mib_are_refused(edited):
         frame["gmem"] /= 1024
 
     folder = edited("lucid", "single_data.csv", change)
-    with pytest.raises(TableError, match="gmem with the median .*wanted MiB"):
+    with pytest.raises(TableError, match=r"gmem with the median .*wanted MiB"):
         lucid.read(folder)
 
 
 def test_absent_file_is_named(fixtures):
-    with pytest.raises(TableError, match="single_data.csv: found no such file"):
+    with pytest.raises(TableError, match=r"single_data.csv: found no such file"):
         lucid.read(fixtures / "gavel")
 
 
