@@ -14,12 +14,13 @@ from scheduler_client import nvml
 from scheduler_client.devices import Device
 from scheduler_client.processes import RunningProcess
 from scheduler_client.sampling import Sampler
+from scheduler_client.standby import Standby
 
-POLL_S = 0.002  # a finished neighbour is restarted within this time and a process start
+POLL_S = 0.002  # within this time a finished neighbour is started again
 SAMPLE_PERIOD_S = 0.2
 FULL_OVERLAP = 0.9
-"""A run counts as fully overlapped from here on: a restart leaves the card to the other side
-for the time of a process start, some 20 ms, so the share never is exactly 1."""
+"""A run counts as fully overlapped from here on: every restart of the neighbour leaves it alone for
+some milliseconds, so the share never is exactly 1."""
 
 EXCLUSIVE_ENOUGH = 0.05  # of the card's time may go to others: the kernel and its housekeeping
 
@@ -79,7 +80,7 @@ def exclusive_run(workload: Workload, bench: Bench) -> Run:
         If no process can be started at all.
     """
     card = _CardUse(bench.device)
-    process = _started(workload, bench)
+    process = RunningProcess.begin(_standby(workload, bench))
     with ExitStack() as stack:
         stack.callback(process.terminate, 0.0)
         sampler = stack.enter_context(Sampler(process, bench.device, SAMPLE_PERIOD_S))
@@ -99,8 +100,8 @@ def exclusive_run(workload: Workload, bench: Bench) -> Run:
 def paired_runs(first: Workload, second: Workload, bench: Bench) -> tuple[Run, Run]:
     """Run two commands side by side on one card and return one run of each.
 
-    Whichever ends first is started again, and again, until the other has ended too; what still
-    runs then is killed. So each side ends at least once, and always beside its neighbour. Of a
+    Whichever ends first is started again at once, and again, until the other has ended too; what
+    still runs then is killed. So each side ends at least once, always beside its neighbour. Of a
     side's runs that the neighbour overlapped fully, the one of median runtime is returned (the
     lower of the two middle ones), or the most overlapped one if none was. As soon as a run fails
     or takes too long, both are stopped: that side returns the failed run, the other ``CANCELLED``
@@ -111,8 +112,10 @@ def paired_runs(first: Workload, second: Workload, bench: Bench) -> tuple[Run, R
     ClusterError
         If no process can be started at all.
     """
-    sides = (_Side(first, bench), _Side(second, bench))
+    sides: list[_Side] = []
     try:
+        sides += [_Side(first, bench)]
+        sides += [_Side(second, bench)]
         for side in sides:
             side.start()
         while not _is_over(sides):
@@ -136,9 +139,12 @@ class _Side:
         self.running: RunningProcess | None = None
         self.ended: list[Run] = []
         self._cut_off: Run | None = None
+        self._next = _standby(workload, bench)
 
     def start(self) -> None:
-        self.running = _started(self._workload, self._bench)
+        """Start the next run, and stand by for the one after it."""
+        self.running = RunningProcess.begin(self._next)
+        self._next = _standby(self._workload, self._bench)
 
     def advance(self) -> None:
         """Note the end of the run in progress, or stop it if it takes too long."""
@@ -156,6 +162,8 @@ class _Side:
             self.running.terminate(0.0)
             self._cut_off = _ended(self.running)
             self.running = None
+        self._next.close()
+        self._next.reap()
 
     def chosen(self, neighbour: "_Side") -> Run:
         """Return the run that stands for this side."""
@@ -187,8 +195,8 @@ def _overlapped(run: Run, neighbours: Sequence[Run]) -> Run:
     return Run(run.start_time, run.finish_time, run.runtime_s, run.outcome, overlap)
 
 
-def _started(workload: Workload, bench: Bench) -> RunningProcess:
-    return RunningProcess.start(
+def _standby(workload: Workload, bench: Bench) -> Standby:
+    return Standby(
         workload.command,
         bench.device,
         cwd=workload.cwd,

@@ -1,11 +1,8 @@
 """One running job as a process on a card: started, watched, ended, never left behind."""
 
 import contextlib
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -14,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from data.domain import Outcome
-from data.errors import ClusterError
-from scheduler_client import devices, supervisor
 from scheduler_client.devices import Device
+from scheduler_client.standby import Standby
 
 KIB = 1024
 LOG_TAIL_BYTES = 8192
@@ -60,7 +56,7 @@ class _End:
 
 
 class RunningProcess:
-    """One job's process and all its descendants, pinned to a card; made by `start`.
+    """One job's process and all its descendants, pinned to a card; made by `start` or `begin`.
 
     A supervisor process of its own (see `scheduler_client.supervisor`) starts, times and reaps
     the job, and kills it with all its descendants when this process dies, even by SIGKILL.
@@ -77,26 +73,22 @@ class RunningProcess:
     log_path : Path, optional
     """
 
-    def __init__(
-        self, device: Device, log_path: Path | None, child: "subprocess.Popen[bytes]"
-    ) -> None:
-        self.device, self.log_path = device, log_path
+    def __init__(self, standby: Standby) -> None:
+        self.device, self.log_path = standby.device, standby.log_path
         self._oom_kills_before = _oom_kills()
-        self._log_begin = log_path.stat().st_size if log_path is not None else 0
-        event = _event(child)
-        if not event:
-            status = child.wait()
-            _close_pipes(child)
-            raise OSError(f"its supervisor ended with {status}; it needs Linux 5.3 or newer")
+        self._log_begin = self.log_path.stat().st_size if self.log_path is not None else 0
+        event = standby.go()
         self.pid = int(event["pid"])
         self.started_time = float(event["started_time"])
         self.failure = str(event["failure"])
-        self._supervisor = child
+        self._supervisor = standby
         self._control_lock = threading.Lock()
         self._end: _End | None = None
         self._asked_outcome: Outcome | None = None
         self._finished = threading.Event()
         threading.Thread(target=self._wait_for_end, name=f"job-{self.pid}", daemon=True).start()
+        if self.failure:
+            self.wait()
 
     @classmethod
     def start(
@@ -129,18 +121,19 @@ class RunningProcess:
         ClusterError
             If `command` is empty, the log cannot be written, or no process can be started.
         """
-        if not command:
-            raise ClusterError("found an empty command, wanted at least a program name")
-        path = None if log_path is None else Path(log_path)
-        arguments = [",".join(map(str, device.cores)), "" if cwd is None else str(cwd), *command]
-        variables = {**os.environ, **(environment or {}), **devices.environment(device)}
-        try:
-            process = cls(device, path, _spawn(arguments, variables, path))
-        except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
-            raise ClusterError(f"cannot start {command[0]!r}: {error}") from error
-        if process.failure:
-            process.wait()
-        return process
+        standby = Standby(command, device, cwd=cwd, environment=environment, log_path=log_path)
+        return cls(standby)
+
+    @classmethod
+    def begin(cls, standby: Standby) -> "RunningProcess":
+        """Start the command of a standby, as `start` does, within a millisecond.
+
+        Raises
+        ------
+        ClusterError
+            If its supervisor has ended.
+        """
+        return cls(standby)
 
     def poll(self) -> Outcome | None:
         """Return how it ended, or None while it runs.
@@ -182,10 +175,8 @@ class RunningProcess:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to its process group; does nothing once it has ended."""
-        control = self._supervisor.stdin
-        with self._control_lock, contextlib.suppress(OSError):  # it may just have ended
-            if control is not None and not control.closed:
-                control.write(bytes([number]))
+        with self._control_lock:
+            self._supervisor.send(number)
 
     @property
     def finished_time(self) -> float | None:
@@ -208,11 +199,11 @@ class RunningProcess:
         return None if self._end is None else self._end.usage
 
     def _wait_for_end(self) -> None:
-        self._end = self._ended(_event(self._supervisor))
+        self._end = self._ended(self._supervisor.next_event())
         self._finished.set()
-        self._supervisor.wait()
+        self._supervisor.reap()
         with self._control_lock:
-            _close_pipes(self._supervisor)
+            self._supervisor.close()
 
     def _ended(self, event: dict[str, Any]) -> _End:
         if not event:  # the supervisor was killed, and the job with it
@@ -223,36 +214,6 @@ class RunningProcess:
         usage = _usage(event["rusage"])
         said = returncode != 0 and _says_out_of_memory(self.log_path, self._log_begin)
         return _End(event["runtime_s"], returncode, usage, oom_killed or said)
-
-
-_Supervisor = subprocess.Popen[bytes]
-
-
-def _spawn(
-    arguments: list[str], variables: Mapping[str, str], log_path: Path | None
-) -> _Supervisor:
-    program = [sys.executable, "-I", supervisor.__file__, str(os.getpid())]
-    with open(os.devnull if log_path is None else log_path, "ab") as log:  # noqa: PTH123
-        return subprocess.Popen(
-            [*program, *arguments],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=variables,
-            start_new_session=True,  # Ctrl-C in a terminal reaches us, not the jobs
-        )
-
-
-def _event(child: _Supervisor) -> dict[str, Any]:
-    line = child.stdout.readline() if child.stdout is not None else b""
-    return dict(json.loads(line)) if line else {}
-
-
-def _close_pipes(child: _Supervisor) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            pipe.close()
 
 
 def _usage(rusage: dict[str, Any]) -> ResourceUsage:

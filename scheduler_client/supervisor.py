@@ -9,8 +9,9 @@
   whatever way, it kills and reaps all of them.
 
 Protocol: argv is ``PARENT_PID CORES CWD COMMAND...`` (cores joined by commas, both may be
-empty); each byte on stdin is a signal for the job's process group; stdout carries JSON lines, one
-when the job has started (or could not) and one when it has finished; stderr is the job's log.
+empty); the first byte on stdin starts the job, each further one is a signal for its process
+group; stdout carries JSON lines, one when the job has started (or could not) and one when it has
+finished; stderr is the job's log.
 """
 
 import contextlib
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
     parent = os.pidfd_open(int(parent_pid))
     if os.getppid() != int(parent_pid):
         return 1  # the scheduler died before we could watch it
+    if not has_word_to_start(parent):
+        return 0
     started_time, started_s = time.time(), time.monotonic()
     pid, failure = start(command, [int(core) for core in cores.split(",") if core], cwd)
     report({"pid": pid, "started_time": started_time, "failure": failure})
@@ -52,6 +55,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def has_word_to_start(parent: int) -> bool:
+    """Wait for the first byte; False if the scheduler does not want to start it after all."""
+    poller = select.poll()
+    poller.register(parent, select.POLLIN)
+    poller.register(CONTROL_FD, select.POLLIN)
+    ready = [descriptor for descriptor, _ in poller.poll()]
+    return parent not in ready and os.read(CONTROL_FD, 1) != b""
+
+
 def start(command: list[str], cores: list[int], cwd: str) -> tuple[int, str]:
     """Start `command`; return its pid and why it could not be run ("" if it runs)."""
     failure, told = os.pipe()  # closed by a successful exec, so an empty answer means success
@@ -64,7 +76,9 @@ def start(command: list[str], cores: list[int], cwd: str) -> tuple[int, str]:
         return pid, answer.read().decode(errors="replace")
 
 
-def become(command: list[str], cores: list[int], cwd: str, told: int, supervisor: int) -> NoReturn:
+def become(
+    command: list[str], cores: list[int], cwd: str, told: int, supervisor: int
+) -> NoReturn:  # pragma: no cover - ends in exec, where coverage cannot report
     """Turn this forked process into the job; never returns."""
     try:
         os.setsid()
