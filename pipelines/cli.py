@@ -61,7 +61,7 @@ def group() -> None:
 def main() -> None:
     """Run the command line; a deliberate error is one line on stderr and exit code 2."""
     try:
-        group(standalone_mode=False)
+        status = group(standalone_mode=False)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
@@ -72,3 +72,5 @@ def main() -> None:
     except ColocastError as error:
         click.echo(f"colocast: {error}", err=True)
         sys.exit(error.exit_code)
+    if isinstance(status, int):  # what click makes of Exit where it does not stand alone
+        sys.exit(status)

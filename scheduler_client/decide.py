@@ -7,11 +7,11 @@ from typing import Literal
 from data.domain import Estimate
 from scheduler_client.decisions import Admission, Decision, Level, Reason, Waiting
 from scheduler_client.filtering import is_impossible
-from scheduler_client.ledger import Ledger, charge
+from scheduler_client.ledger import Ledger
 from scheduler_client.placing import Placed, PlacingRules, place
 from scheduler_client.predictions import NO_FORECAST, JobForecast, Predictions
 from scheduler_client.queue_order import Ageing, FairOrder, FifoOrder, Order
-from scheduler_client.quota import TOLERANCE_GPUS, headroom_gpus, is_guaranteed
+from scheduler_client.quota import QuotaCheck, is_guaranteed
 from scheduler_client.scoring import Bound, Candidate, ScoreWeights, worst_slowdown
 from scheduler_client.tolerance import ToleranceRule, tolerance
 from scheduler_client.view import ClusterView, PendingJob, Queue, pressure
@@ -92,30 +92,18 @@ class _Cycle:
             return Waiting(job.job_id, Reason.HELD)
         if is_impossible(pending, self.view.cards):
             return Waiting(job.job_id, Reason.IMPOSSIBLE, (("gpus", float(job.gpus)),))
-        headroom = headroom_gpus(queue, self.queues, self.ledger.held_by_queue)
-        if headroom + TOLERANCE_GPUS < job.gpus / self.rules.max_jobs_per_card:
-            return Waiting(job.job_id, Reason.QUOTA, self._quota_evidence(queue, headroom))
+        quota = QuotaCheck(queue, self.queues, self.ledger.held_by_queue)
         forecast = self.predictions.get(job.job_id, NO_FORECAST)
-        cards = list(self.ledger.cards.values())
-        placed = place(pending, forecast, cards, headroom, self.placing)
+        placed = place(pending, forecast, self.ledger, quota, self.placing)
         if isinstance(placed, Waiting):
             return placed
         return self._admission(pending, queue, forecast, placed)
-
-    def _quota_evidence(self, queue: Queue, headroom: float) -> tuple[tuple[str, float], ...]:
-        held = self.ledger.held_by_queue.get(queue.name, 0.0)
-        return (
-            ("nominal_quota_gpus", queue.nominal_quota_gpus),
-            ("held_gpus", held),
-            ("headroom_gpus", headroom),
-        )
 
     def _admission(
         self, pending: PendingJob, queue: Queue, forecast: JobForecast, placed: Placed
     ) -> Admission:
         candidates = placed.candidates
-        held = self.ledger.held_by_queue.get(queue.name, 0.0)
-        charged = sum(charge(candidate.card) for candidate in candidates)
+        held = self.ledger.held_by_queue.get(queue.name, 0.0) + placed.changes[queue.name]
         worst = max(worst_slowdown(c.colocation, self.rules.bound) for c in candidates)
         return Admission(
             job_id=pending.job.job_id,
@@ -124,7 +112,7 @@ class _Cycle:
             mem_mib=tuple(candidate.mem_mib for candidate in candidates),
             slowdown=_worst_of_job(candidates),
             neighbours=_neighbours(candidates),
-            is_guaranteed=is_guaranteed(queue, held + charged),
+            is_guaranteed=is_guaranteed(queue, held),
             level=forecast.level if self.rules.asks else Level.NONE,
             reason=_reason(candidates),
             evidence=(

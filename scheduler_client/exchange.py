@@ -167,4 +167,7 @@ def _seconds(timeout: object) -> float:
 
 
 def _cause(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+    text = " ".join(str(error).split())
+    if isinstance(error, NewConnectionError):
+        return text.partition(": ")[2]  # before it stands only the connection's own name
+    return f"{type(error).__name__}: {text}"[:200]

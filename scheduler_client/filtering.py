@@ -1,4 +1,4 @@
-"""Which cards a job could go to at all: health, model, count, quota and memory, in this order."""
+"""Which cards a job could go to at all: health, model, count and memory, in this order."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,8 +6,6 @@ from math import ceil
 
 from data.domain import Estimate, JobRequest, Source
 from scheduler_client.decisions import Reason
-from scheduler_client.ledger import charge
-from scheduler_client.quota import TOLERANCE_GPUS
 from scheduler_client.view import CardState, PendingJob
 
 _GUESSED = (Source.COLD_START, Source.HEURISTIC)
@@ -23,14 +21,11 @@ class Demand:
         The only model that will do.
     mem_mib : mapping of str to (int or None)
         Memory to reserve by GPU model (MiB); None where nobody knows.
-    headroom_gpus : float
-        What the job's queue may still hold, by GPU of the job.
     max_jobs_per_card : int
     """
 
     gpu_model: str | None
     mem_mib: Mapping[str, int | None]
-    headroom_gpus: float
     max_jobs_per_card: int
 
 
@@ -40,7 +35,7 @@ def refusal(card: CardState, demand: Demand) -> Reason | None:
     Examples
     --------
     >>> card = CardState("gpu0", "A100", 40960, free_mem_mib=8191)
-    >>> refusal(card, Demand(None, {"A100": 8192}, 1.0, 2))
+    >>> refusal(card, Demand(None, {"A100": 8192}, 2))
     <Reason.MEMORY: 'memory'>
     """
     if not card.is_healthy:
@@ -49,8 +44,6 @@ def refusal(card: CardState, demand: Demand) -> Reason | None:
         return Reason.GPU_MODEL
     if len(card.residents) >= demand.max_jobs_per_card:
         return Reason.CARD_FULL
-    if charge(card) > demand.headroom_gpus + TOLERANCE_GPUS:
-        return Reason.QUOTA
     return None if fits(card, demand.mem_mib.get(card.gpu_model)) else Reason.MEMORY
 
 

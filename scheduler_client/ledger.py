@@ -41,6 +41,21 @@ class Ledger:
             self._charge(after, +1.0)
             self.cards[card_id] = after
 
+    def changes(self, queue: str, card: CardState) -> dict[str, float]:
+        """Return how much more each queue would hold if a job of `queue` came to `card`.
+
+        The residents' parts shrink as the new one's begins: together nothing changes on a card
+        that is busy already.
+        """
+        before, after = len(card.residents), len(card.residents) + 1
+        changes = {queue: 1 / after}
+        for resident in card.residents:
+            owner = self._owners.get(resident.job_id)
+            if owner is not None:
+                less = 1 / before - 1 / after
+                changes[owner[0]] = changes.get(owner[0], 0.0) - less
+        return changes
+
     def _charge(self, card: CardState, gpus: float) -> None:
         for resident in card.residents:
             owner = self._owners.get(resident.job_id)
@@ -50,12 +65,12 @@ class Ledger:
                 self.held_by_queue[owner[0]] = self.held_by_queue.get(owner[0], 0.0) + part
 
 
-def charge(card: CardState) -> float:
-    """Return the part of `card` that one more job would hold.
+def added(changes: dict[str, float], more: dict[str, float]) -> dict[str, float]:
+    """Return the sum of two sets of changes, by queue.
 
     Examples
     --------
-    >>> charge(CardState("gpu0", "A100", 40960, 0, (Resident("7", "bert"),)))
-    0.5
+    >>> added({"a": 0.5}, {"a": 0.5, "b": -0.5})
+    {'a': 1.0, 'b': -0.5}
     """
-    return 1 / (len(card.residents) + 1)
+    return changes | {queue: changes.get(queue, 0.0) + gpus for queue, gpus in more.items()}

@@ -1,8 +1,9 @@
-"""How much a queue may still take: nominal quota, borrowing and lending within its cohort.
+"""What a queue may hold: nominal quota, borrowing and lending within its cohort.
 
 A GPU counts by the part that is held (see ``Ledger``): two jobs on one card hold half of it
-each. When one of them leaves, the other's part grows, which may lift its queue above a limit;
-that stops the queue from starting more and never stops what runs.
+each. So joining a card of one's own queue costs the queue nothing, and joining anybody's costs
+the cohort nothing. When a job leaves, its neighbour's part grows, which may lift that queue above
+a limit; this stops the queue from starting more, and never stops what runs.
 """
 
 from collections.abc import Mapping
@@ -10,44 +11,94 @@ from math import inf
 
 from scheduler_client.view import Queue
 
-TOLERANCE_GPUS = 1e-6  # parts of a card are thirds and halves in binary
+SLACK_GPUS = 1e-6  # parts of a card are thirds and halves in binary
+
+Changes = Mapping[str, float]
+"""How much more (or less) each queue would hold, by queue name."""
 
 
-def headroom_gpus(queue: Queue, queues: Mapping[str, Queue], held: Mapping[str, float]) -> float:
-    """Return how many more GPUs `queue` may hold now (>= 0).
+class QuotaCheck:
+    """Whether one queue may take more now.
 
     Parameters
     ----------
+    queue : Queue
     queues : mapping of str to Queue
         All of them; those of the same cohort lend and borrow.
     held : mapping of str to float
-        GPUs held by queue.
+        GPUs held now, by queue.
 
     Notes
     -----
-    Kueue's arithmetic (ClusterQueue, Cohort): what a queue does not lend out is its own; the
-    rest of the nominal quotas is the cohort's, for whoever comes first; a queue may hold at most
-    nominal quota + borrowing limit.
+    Kueue's arithmetic (ClusterQueue, Cohort): a queue may hold at most nominal quota + borrowing
+    limit; what it does not lend out is its own, and the rest of the nominal quotas is the
+    cohort's, for whoever comes first.
 
     Examples
     --------
     >>> queues = {"a": Queue("a", 2, "all", borrowing_limit_gpus=1), "b": Queue("b", 2, "all")}
-    >>> headroom_gpus(queues["a"], queues, {})
-    3.0
-    >>> headroom_gpus(queues["a"], queues, {"b": 2})
-    2.0
+    >>> check = QuotaCheck(queues["a"], queues, {"a": 2, "b": 1})
+    >>> check.allows({"a": 1}), check.allows({"a": 2})
+    (True, False)
     """
-    mine = held.get(queue.name, 0.0)
+
+    def __init__(
+        self, queue: Queue, queues: Mapping[str, Queue], held: Mapping[str, float]
+    ) -> None:
+        self._queue, self._held = queue, held
+        same = (q for q in queues.values() if q.cohort == queue.cohort)
+        self._members = {queue.name: queue} if queue.cohort is None else {q.name: q for q in same}
+        lendable = sum(q.nominal_quota_gpus - unlent_gpus(q) for q in self._members.values())
+        self._taken = sum(self._taken_by(name, 0.0) for name in self._members)
+        self._most_taken = max(lendable, self._taken)
+
+    @property
+    def most_gpus(self) -> float:
+        """The most that the queue may ever hold; infinity where it may borrow without limit."""
+        return most_gpus(self._queue)
+
+    def allows(self, changes: Changes) -> bool:
+        """Return whether the queue may cause these changes.
+
+        Parameters
+        ----------
+        changes : mapping of str to float
+            By queue; the jobs that share a card with a new one hold less of it.
+        """
+        name = self._queue.name
+        if self._held.get(name, 0.0) + changes.get(name, 0.0) > self.most_gpus + SLACK_GPUS:
+            return False
+        moved = (n for n in changes if n in self._members)
+        more = sum(self._taken_by(n, changes[n]) - self._taken_by(n, 0.0) for n in moved)
+        return self._taken + more <= self._most_taken + SLACK_GPUS
+
+    def _taken_by(self, name: str, change: float) -> float:
+        """Return how much of the cohort's common GPUs a queue holds."""
+        return max(0.0, self._held.get(name, 0.0) + change - unlent_gpus(self._members[name]))
+
+
+def most_gpus(queue: Queue) -> float:
+    """Return nominal quota + borrowing limit; without a cohort nothing is borrowed.
+
+    Examples
+    --------
+    >>> most_gpus(Queue("a", 2)), most_gpus(Queue("a", 2, "all", borrowing_limit_gpus=1))
+    (2, 3)
+    """
     if queue.cohort is None:
-        return max(0.0, queue.nominal_quota_gpus - mine)
+        return queue.nominal_quota_gpus
     limit = inf if queue.borrowing_limit_gpus is None else queue.borrowing_limit_gpus
-    own_limit = queue.nominal_quota_gpus + limit - mine
-    kept_back = max(0.0, unlent_gpus(queue) - mine)
-    return max(0.0, min(own_limit, kept_back + _cohort_free_gpus(queue.cohort, queues, held)))
+    return queue.nominal_quota_gpus + limit
 
 
 def unlent_gpus(queue: Queue) -> float:
-    """Return the part of its nominal quota that a queue never lends out."""
+    """Return the part of its nominal quota that a queue never lends out.
+
+    Examples
+    --------
+    >>> unlent_gpus(Queue("a", 4, "all", lending_limit_gpus=1)), unlent_gpus(Queue("a", 4, "all"))
+    (3, 0.0)
+    """
     if queue.cohort is None:
         return queue.nominal_quota_gpus
     if queue.lending_limit_gpus is None:
@@ -57,11 +108,4 @@ def unlent_gpus(queue: Queue) -> float:
 
 def is_guaranteed(queue: Queue, held_gpus: float) -> bool:
     """Return whether a queue that holds `held_gpus` holds no more than its nominal quota."""
-    return held_gpus <= queue.nominal_quota_gpus + TOLERANCE_GPUS
-
-
-def _cohort_free_gpus(cohort: str, queues: Mapping[str, Queue], held: Mapping[str, float]) -> float:
-    members = [queue for queue in queues.values() if queue.cohort == cohort]
-    lendable = sum(queue.nominal_quota_gpus - unlent_gpus(queue) for queue in members)
-    taken = sum(max(0.0, held.get(queue.name, 0.0) - unlent_gpus(queue)) for queue in members)
-    return max(0.0, float(lendable - taken))
+    return held_gpus <= queue.nominal_quota_gpus + SLACK_GPUS

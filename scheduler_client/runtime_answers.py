@@ -34,7 +34,8 @@ class RuntimeAnswers:
         for first in range(0, len(stale), MOST_JOBS):
             if mine.may_go(self._clock()):
                 self._ask(stale[first : first + MOST_JOBS], mine)
-        self._watch.observe(Level.LAST_GOOD if mine.error else Level.MODEL, mine)
+        if asking.error is None:  # else nobody was asked
+            self._watch.observe(Level.LAST_GOOD if mine.error else Level.MODEL, mine)
         for job in self._older_than(jobs, max(self._settings.fresh_s, self._settings.last_good_s)):
             self._known.pop(job.job_id, None)
         return {job_id: estimate for job_id, (estimate, _) in self._known.items()}
