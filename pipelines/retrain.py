@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from data.domain import FinishedJob
 from data.errors import ColocastError, JobLogError, RegistryError, ServiceStartError
 from data.joblog import JobLog, tail
+from pipelines.finished_jobs import FinishedJobs
 from pipelines.gate import Verdict
 from pipelines.retrain_state import (
     RetrainRules,
@@ -30,15 +30,6 @@ from pipelines.retrain_state import (
 LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedJobs:
-    """The newest entries of one job log, oldest first, and which log it is."""
-
-    joblog: str
-    sequences: Sequence[int]
-    jobs: Sequence[FinishedJob]
 
 
 @dataclass(frozen=True, slots=True)
