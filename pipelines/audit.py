@@ -159,7 +159,8 @@ class _Docket:
 
 
 def _noise(rows: pd.DataFrame, runs: pd.DataFrame, rules: AuditRules) -> Noise:
-    alone = runs[proven_exclusive(runs)]
+    # Jobs that never shared a card say nothing of the labels' noise.
+    alone = runs[proven_exclusive(runs) & runs["job_key"].isin(rows["job_key"])]
     # The sides of a self-pair are no repeats: they ran at the same time.
     beside = rows[rows["job_key"] != rows["neighbour_key"]].drop(columns="pace")
     measured = pd.concat([alone, beside], ignore_index=True)

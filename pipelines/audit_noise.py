@@ -19,11 +19,12 @@ class Noise:
         Rms difference in slowdown, per label, between the two sides of a job beside itself; NaN
         where there is no such pair.
     label_sd : float
-        Noise of one label near 1: the larger of the two, or the rules' assumption.
+        Relative noise of one label: the larger of `repeat_sd` and of the self-pairs' difference
+        in log slowdown, or the rules' assumption.
     is_measured : bool
         False where `label_sd` is the assumption.
     floor : float
-        Lowest slowdown that the noise explains.
+        Lowest slowdown that the noise explains: 1 - `noise_sds` x `label_sd`.
     ceiling_r2 : float
         Highest R² that a perfect model could reach on the kept labels; NaN where the noise was
         not measured or fewer than two labels are kept.
@@ -126,7 +127,9 @@ def measured_noise(
         As in ``AuditRules``.
     """
     repeat, self_pair = repeat_sd(repeats), self_pair_rms(labels)
-    known = [value for value in (repeat, self_pair) if np.isfinite(value)]
+    logs = np.log(labels["slowdown"].to_numpy(dtype="float64"))
+    relative = self_pair_rms(labels.assign(slowdown=logs))
+    known = [value for value in (repeat, relative) if np.isfinite(value)]
     sd = max(known) if known else assumed_sd
     return Noise(
         repeat_sd=repeat,

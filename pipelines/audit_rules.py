@@ -53,7 +53,8 @@ class AuditRules:
     noise_sds : float
         A slowdown may lie this many noise standard deviations below 1.
     assumed_noise_sd : float
-        Noise of a slowdown near 1 where the runs hold neither repeats nor self-pairs to measure it.
+        Relative noise of a slowdown where the runs hold neither repeats nor self-pairs to
+        measure it.
     min_neighbours : int
         A job with fewer neighbours is not judged as a whole: neither imputed nor suspicious.
     unit_factor : float

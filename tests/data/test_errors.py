@@ -33,5 +33,18 @@ def test_unknown_profile_error_reads_as_a_sentence():
     assert str(error) == "no exclusive profile of 'a', 'b'; wanted one run each"
 
 
+@pytest.mark.parametrize(
+    ("field", "text"), [("", "found 1"), ("pair.job_key", "pair.job_key: found 1")]
+)
+def test_wire_error_names_the_field_if_there_is_one(field, text):
+    assert str(errors.WireError(field, "1", "a text")) == f"{text}, wanted a text"
+
+
+def test_job_conflict_error_says_that_nothing_was_appended():
+    error = errors.JobConflictError([("job-1", 0)])
+    assert error.keys == (("job-1", 0),)
+    assert "('job-1', 0); wanted a new attempt number" in str(error)
+
+
 def test_missing_baseline_error_shows_at_most_five():
     assert "and 2 more" in str(errors.MissingBaselineError(range(7)))
