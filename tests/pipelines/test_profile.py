@@ -188,9 +188,10 @@ def test_a_pair_in_which_one_side_hangs_is_a_timeout(tmp_path):
 
 
 def test_a_card_that_something_else_uses_is_not_exclusive(bench):
-    spin = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    command = ["taskset", "-c", str(SLOT.index), sys.executable, "-c", spin]
-    with subprocess.Popen(command) as other:
+    pin = f"import os, time; os.sched_setaffinity(0, [{SLOT.index}]); print(flush=True)"
+    spin = f"{pin}\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
         run = exclusive_run(sleeper("sleeper", 0.5), bench)
         other.kill()
     assert not run.is_exclusive
