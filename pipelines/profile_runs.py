@@ -117,6 +117,8 @@ def paired_runs(first: Workload, second: Workload, bench: Bench) -> tuple[Run, R
         sides += [_Side(first, bench)]
         sides += [_Side(second, bench)]
         for side in sides:
+            side.wait_until_ready()
+        for side in sides:
             side.start()
         while not _is_over(sides):
             time.sleep(POLL_S)
@@ -139,18 +141,26 @@ class _Side:
         self.running: RunningProcess | None = None
         self.ended: list[Run] = []
         self._cut_off: Run | None = None
-        self._next = _standby(workload, bench)
+        self._next: Standby | None = _standby(workload, bench)
+
+    def wait_until_ready(self) -> None:
+        if self._next is not None:
+            self._next.wait_until_ready()
 
     def start(self) -> None:
-        """Start the next run, and stand by for the one after it."""
-        self.running = RunningProcess.begin(self._next)
-        self._next = _standby(self._workload, self._bench)
+        standby, self._next = self._next or _standby(self._workload, self._bench), None
+        self.running = RunningProcess.begin(standby)
 
     def advance(self) -> None:
-        """Note the end of the run in progress, or stop it if it takes too long."""
+        """Note the end of the run in progress, or stop it if it takes too long.
+
+        While it runs, the next one is made ready; not before, so that it is in no one's way.
+        """
         process = self.running
         if process is None:
             return
+        if self._next is None:
+            self._next = _standby(self._workload, self._bench)
         if process.poll() is None and time.time() - process.started_time > self._bench.timeout_s:
             process.terminate(0.0, Outcome.TIMEOUT)
         if process.poll() is not None:
@@ -162,8 +172,9 @@ class _Side:
             self.running.terminate(0.0)
             self._cut_off = _ended(self.running)
             self.running = None
-        self._next.close()
-        self._next.reap()
+        if self._next is not None:
+            self._next.close()
+            self._next.reap()
 
     def chosen(self, neighbour: "_Side") -> Run:
         """Return the run that stands for this side."""

@@ -58,6 +58,19 @@ class Standby:
             self._supervisor = _spawned(arguments, variables, self.log_path)
         except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
             raise ClusterError(f"cannot start {self._program!r}: {error}") from error
+        self._is_ready = False
+
+    def wait_until_ready(self) -> None:
+        """Wait until the supervisor is up.
+
+        Raises
+        ------
+        ClusterError
+            If the supervisor has ended instead.
+        """
+        if not self._is_ready:
+            self._expected_event()
+            self._is_ready = True
 
     def go(self) -> dict[str, Any]:
         """Start the command; return the supervisor's report of it.
@@ -67,7 +80,11 @@ class Standby:
         ClusterError
             If the supervisor has ended instead.
         """
+        self.wait_until_ready()
         self.send(0)
+        return self._expected_event()
+
+    def _expected_event(self) -> dict[str, Any]:
         event = self.next_event()
         if not event:
             status = self._supervisor.wait()

@@ -10,8 +10,8 @@
 
 Protocol: argv is ``PARENT_PID CORES CWD COMMAND...`` (cores joined by commas, both may be
 empty); the first byte on stdin starts the job, each further one is a signal for its process
-group; stdout carries JSON lines, one when the job has started (or could not) and one when it has
-finished; stderr is the job's log.
+group; stdout carries JSON lines: when it is ready, when the job has started (or could not), and
+when that has finished; stderr is the job's log.
 """
 
 import contextlib
@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     parent = os.pidfd_open(int(parent_pid))
     if os.getppid() != int(parent_pid):
         return 1  # the scheduler died before we could watch it
+    report({"ready": True})
     if not has_word_to_start(parent):
         return 0
     started_time, started_s = time.time(), time.monotonic()

@@ -33,6 +33,16 @@ def sleeper(name, seconds):
     return python(name, f"import time; time.sleep({seconds})")
 
 
+def until_size(name, path, size):
+    """A program that ends once the file at `path` has `size` bytes."""
+    source = (
+        "import os, time\n"
+        f"while not os.path.exists({str(path)!r}) or os.path.getsize({str(path)!r}) < {size}:\n"
+        "    time.sleep(0.01)"
+    )
+    return python(name, source)
+
+
 @pytest.fixture
 def bench(tmp_path):
     return Bench(SLOT, tmp_path, timeout_s=20)
@@ -153,24 +163,24 @@ def test_a_folder_that_cannot_be_made_is_named(session, tmp_path):
 def test_the_shorter_side_is_restarted_until_the_longer_has_ended(bench, tmp_path):
     starts = tmp_path / "starts"
     source = f"import time; open({str(starts)!r}, 'a').write('x'); time.sleep(0.1)"
-    short, long = paired_runs(python("short", source), sleeper("long", 0.8), bench)
+    short, long = paired_runs(python("short", source), until_size("long", starts, 3), bench)
     assert count(starts) >= 3
     assert short.runtime_s < long.runtime_s
     assert long.outcome is short.outcome is Outcome.OK
     assert short.overlap > 0.9
-    assert 0.8 < long.overlap <= 1
+    assert 0 < long.overlap <= 1
 
 
 def test_a_side_is_represented_by_its_median_run(bench, tmp_path):
-    """Each start sleeps longer than the one before: 0.1, 0.2, 0.3 s while the other runs 0.8 s."""
+    """Each start sleeps longer than the one before: 0.2, 0.4, 0.6 s, until the fourth begins."""
     starts = tmp_path / "starts"
     source = (
         f"import os, time; f = open({str(starts)!r}, 'a'); f.write('x'); f.close();"
-        f"time.sleep(0.1 * os.path.getsize({str(starts)!r}))"
+        f"time.sleep(0.2 * os.path.getsize({str(starts)!r}))"
     )
-    varying, _ = paired_runs(python("varying", source), sleeper("long", 0.8), bench)
-    assert count(starts) in (3, 4)
-    assert 0.2 <= varying.runtime_s < 0.3
+    varying, _ = paired_runs(python("varying", source), until_size("long", starts, 4), bench)
+    assert count(starts) == 4
+    assert 0.4 <= varying.runtime_s < 0.6
 
 
 def test_a_pair_in_which_one_side_fails_is_stopped(bench):
