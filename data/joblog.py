@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from data.domain import FinishedJob
 from data.errors import JobConflictError, JobLogError
-from data.finished import finished_from_text, finished_to_text
+from data.finished import finished_to_text
 from data.joblog_engine import begin_write, faults, opened_engine
 from data.joblog_schema import HEAD, JOBS, created
+from data.wire import loads
 
 Key = tuple[str, int]
 KEYS_A_STATEMENT = 400  # SQLite before 3.32 takes 999 parameters
@@ -197,7 +198,7 @@ def _known(connection: sa.Connection, texts: Iterable[Key]) -> dict[Key, str]:
 def _refuse_conflicts(known: dict[Key, str], texts: dict[Key, str]) -> None:
     # Compared as jobs, not as texts: an older colocast may have written fewer fields.
     twice = (key for key in texts if key in known and texts[key] != known[key])
-    differing = [k for k in twice if finished_from_text(texts[k]) != _job(k, known[k])]
+    differing = [k for k in twice if loads(FinishedJob, texts[k]) != _job(k, known[k])]
     if differing:
         raise JobConflictError(differing)
 
@@ -208,7 +209,7 @@ def _row(sequence: int, key: Key, text: str) -> dict[str, object]:
 
 def _job(where: object, document: str) -> FinishedJob:
     try:
-        return finished_from_text(document)
+        return loads(FinishedJob, document)  # its rules were checked when it was appended
     except ValueError as error:
         raise JobLogError(
             f"job log, entry {where}: {error}; it was written by something else or by a newer"
