@@ -8,6 +8,10 @@ from data.errors import TableError, shown
 from data.schemas import TABLES, Table, checked
 from data.tables import SUFFIXES, read_frame
 
+TEXTS = sorted(
+    {column.name for table in TABLES.values() for column in table.columns if column.kind == "text"}
+)
+
 
 def recognises(path: Path) -> bool:
     """Whether `path` is a table file, or a directory with files named after our tables."""
@@ -38,7 +42,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         raise TableError(str(path), "no table", f"files named after {', '.join(TABLES)}")
     parts: dict[str, list[pd.DataFrame]] = {}
     for file in files:
-        frame = read_frame(file)
+        frame = read_frame(file, TEXTS)
         table = TABLES.get(_stem(file)) or _table_of(frame, file)
         parts.setdefault(table.name, []).append(checked(frame, table, str(file)))
     return {name: _joined(frames, TABLES[name], path) for name, frames in parts.items()}

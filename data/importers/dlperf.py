@@ -24,6 +24,7 @@ CONFIGURATION = (
     "hidden_layers_x1024",
 )
 COLUMNS = (*CONFIGURATION, "device0_memory_mb", "oom", "suspect")
+TEXTS = ("framework", "framework_version", "model", "gpu_model", "suspect")
 _REMARK = " (README says 16GB)"  # readings of up to 23,542 MB show that these are 32 GB cards
 
 
@@ -54,7 +55,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     TableError
         A column is missing, or a value is missing, out of range or in another unit.
     """
-    source = SourceTable.read(path / FILE if path.is_dir() else path, COLUMNS)
+    source = SourceTable.read(path / FILE if path.is_dir() else path, COLUMNS, TEXTS)
     oom = source.choice("oom", {"True": "oom", "False": "ok"})
     memory = source.number("device0_memory_mb", 1, nullable=True)
     source.typical(memory, "device0_memory_mb", 100, 200_000, "MB")

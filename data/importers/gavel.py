@@ -19,6 +19,7 @@ SIMULATION = "simulation_throughputs"
 WORKER_TYPES = ("k80", "p100", "v100")
 ALONE_COLUMNS = ("file", "worker_type", "job_type", "scale_factor", "throughput")
 PAIR_COLUMNS = (*ALONE_COLUMNS, "other_job_type", "other_scale_factor")
+TEXTS = ("file", "worker_type", "job_type", "other_job_type")
 
 
 def recognises(path: Path) -> bool:
@@ -53,8 +54,8 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     11.8 times off, and hold nothing but zeros for more than one GPU.
     """
     pair_path = next((path / n for n in PAIR_FILES if (path / n).is_file()), path / PAIR_FILES[0])
-    alone = _kept(SourceTable.read(path / ALONE_FILE, ALONE_COLUMNS))
-    pairs = _kept(SourceTable.read(pair_path, PAIR_COLUMNS))
+    alone = _kept(SourceTable.read(path / ALONE_FILE, ALONE_COLUMNS, TEXTS))
+    pairs = _kept(SourceTable.read(pair_path, PAIR_COLUMNS, TEXTS))
     exclusive = _runs(alone).assign(
         run_id=_ids("gavel-alone", alone), neighbour_key=None, is_exclusive=True
     )

@@ -78,7 +78,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _runs(file: Path) -> pd.DataFrame:
-    source = SourceTable.read(file, COLUMNS)
+    source = SourceTable.read(file, COLUMNS, ["Filename", "Activations-Params"])
     source.unique(["Filename"])
     stem = _stem(file)
     memory = source.number("Max GPU Memory (MiB)", 0, missing=(0,))

@@ -19,6 +19,7 @@ PAIR_COLUMNS = tuple(
     for side in (1, 2)
     for name in ("model", "dataset", "gpu_num", "batchsize", "amp", "speed")
 )
+TEXTS = ("model", "dataset", "model1", "dataset1", "model2", "dataset2")
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
@@ -43,8 +44,8 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         A file or column is missing, a value is missing, out of range or in another unit, a
         configuration occurs twice, or a pair names a configuration that was never run alone.
     """
-    single = SourceTable.read(path / SINGLE_FILE, SINGLE_COLUMNS)
-    pairs = SourceTable.read(path / PAIR_FILE, PAIR_COLUMNS)
+    single = SourceTable.read(path / SINGLE_FILE, SINGLE_COLUMNS, TEXTS)
+    pairs = SourceTable.read(path / PAIR_FILE, PAIR_COLUMNS, TEXTS)
     alone = _exclusive_runs(single)
     speeds = alone.set_index("job_key")["steps_per_s"]
     together = _colocated_runs(pairs, speeds)

@@ -36,7 +36,7 @@ def read(path: Path, mapping_path: Path) -> dict[str, pd.DataFrame]:
         in another unit.
     """
     mapping = read_mapping(mapping_path)
-    source = SourceTable.read(path, mapping.sources)
+    source = SourceTable.read(path, mapping.sources, mapping.texts)
     columns = {column.name: column for column in mapping.table.columns}
     values: dict[str, object] = {
         name: _converted(source, columns[name], rule, mapping)

@@ -59,6 +59,13 @@ class TableMapping:
         """The columns that the file must have."""
         return [rule.source for rule in self.columns.values() if rule.source is not None]
 
+    @property
+    def texts(self) -> list[str]:
+        """Those of the file's columns that are to be taken literally."""
+        kinds = {column.name: column.kind for column in self.table.columns}
+        literal = [rule for name, rule in self.columns.items() if kinds[name] == "text"]
+        return [rule.source for rule in literal if rule.source is not None]
+
 
 def read_mapping(path: Path) -> TableMapping:
     """Return the mapping in a YAML file.

@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     TableError
         A column is missing, or a value is missing, out of range or in another unit.
     """
-    runs = [_profiled(SourceTable.read(path / PROFILE_FILE, PROFILE_COLUMNS))]
+    runs = [_profiled(SourceTable.read(path / PROFILE_FILE, PROFILE_COLUMNS, ["model"]))]
     if (path / STEP_FILE).is_file():
         runs.append(_on_instances(SourceTable.read(path / STEP_FILE, STEP_COLUMNS)))
     frame = pd.concat(runs, ignore_index=True)

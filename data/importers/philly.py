@@ -44,7 +44,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         must be duration times GPUs.
     """
     named = next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])
-    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else named, COLUMNS)
+    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else named, COLUMNS, ["cluster"])
     runtime, gpus = source.number("duration", 0), source.whole("num_gpus", 0)
     gpu_time = source.number("gpu_time", 0)
     off = (gpu_time - runtime * gpus).abs() > 1

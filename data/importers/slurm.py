@@ -28,6 +28,7 @@ COLUMNS = (
     "time_limit_sec",
     "run_time_sec",
 )
+IDS = ("cluster", "job_unique_id", "partition_id_x", "account_id")
 ZONES = {"cedar": "America/Vancouver", "graham": "America/Toronto"}
 """Where each cluster stands; the file's times are its wall clock."""
 
@@ -75,7 +76,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     stands; in the hour that is repeated when summer time ends, the second one is meant. The
     finish is the start plus the measured run time, so durations are exact.
     """
-    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else path / FILE, COLUMNS)
+    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else path / FILE, COLUMNS, IDS)
     source.unique(["cluster", "job_unique_id"])
     cluster = source.choice("cluster", {name: name for name in ZONES})
     runtime = _runtimes(source)

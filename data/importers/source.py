@@ -31,15 +31,17 @@ class SourceTable:
     name: str
 
     @classmethod
-    def read(cls, path: Path, columns: Collection[str]) -> "SourceTable":
-        """Return the table in `path`.
+    def read(
+        cls, path: Path, columns: Collection[str], texts: Collection[str] = ()
+    ) -> "SourceTable":
+        """Return the table in `path`; of a csv file, the columns in `texts` literally.
 
         Raises
         ------
         TableError
             The file cannot be read, has no rows or lacks one of `columns`.
         """
-        frame = read_frame(path)
+        frame = read_frame(path, texts)
         missing = set(columns) - set(frame.columns)
         if missing:
             found = f"no column {shown(missing)} (there are {shown(frame.columns)})"

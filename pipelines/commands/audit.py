@@ -49,6 +49,7 @@ def command(runs: Path | None, out: Path | None, json_path: Path | None, strictn
     if out is not None:
         _write(audit, out)
     if json_path is not None:
+        json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(summary, indent=2) + "\n")
 
 

@@ -41,6 +41,7 @@ def command(runs: Path | None, out: Path | None, json_path: Path | None) -> None
         click.echo(f"slowdown: {head}")
     click.echo(f"written to {path}")
     if json_path is not None:
+        json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(summary, indent=2) + "\n")
 
 

@@ -26,6 +26,13 @@ def test_philly_virtual_cluster_is_queue_and_user(philly_jobs):
     assert philly_jobs["queue"].tolist() == philly_jobs["user"].tolist() == ["vc-a", "vc-b", "vc-a"]
 
 
+def test_philly_cluster_hash_that_looks_like_a_number_stays_a_text(edited):
+    jobs = philly.read(
+        edited("philly", "philly_vc.csv", lambda frame: frame.assign(cluster="6214e9"))
+    )
+    assert set(jobs["jobs"]["queue"]) == {"6214e9"}
+
+
 def test_philly_start_is_the_submission(philly_jobs):
     first = philly_jobs.iloc[0]
     assert first["submit_time"] == first["start_time"] == seconds("2017-10-02T00:00:10Z")

@@ -73,6 +73,11 @@ def test_words_dates_and_constants(fixtures):
     assert jobs["attempt"].tolist() == [0.0, 0.0]
 
 
+def test_ids_that_look_like_numbers_stay_what_they_are(read):
+    runs = read(RUNS.assign(m="007"), MAPPING)["profiling_runs"]
+    assert runs["job_key"].tolist() == ["007", "007"]
+
+
 def test_finish_follows_from_start_and_runtime(fixtures):
     folder = fixtures / "mapped"
     jobs = mapped.read(folder / "jobs.csv", folder / "jobs.yaml")["jobs"]

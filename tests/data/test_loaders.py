@@ -85,6 +85,13 @@ def test_own_table_with_an_error_names_it(tmp_path, columns, message):
         read_any(path)
 
 
+def test_ids_that_look_like_numbers_stay_what_they_are(tmp_path):
+    ids = {"run_id": ["007"], "job_key": ["6214e9"]}
+    pd.DataFrame(RUN | ids).to_csv(tmp_path / "measured.csv", index=False)
+    run = read_any(tmp_path / "measured.csv")["profiling_runs"].iloc[0]
+    assert (run["run_id"], run["job_key"]) == ("007", "6214e9")
+
+
 def test_own_table_without_a_column_names_it(tmp_path):
     pd.DataFrame(RUN).drop(columns="family").to_csv(tmp_path / "measured.csv", index=False)
     with pytest.raises(TableError, match="found no column 'family', wanted a known layout"):

@@ -46,7 +46,7 @@ def test_previous_tables_come_back_when_the_new_ones_cannot_take_their_place(tmp
         return original(self, target)
 
     monkeypatch.setattr(tables.Path, "rename", rename)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(TableError, match=r"disk full .*wanted a folder to write to"):
         write_tables({"jobs": FRAME * 2}, directory)
     assert read_frame(directory / "jobs.parquet")["gpus"].tolist() == [1.0, 2.0]
 
@@ -66,6 +66,14 @@ def test_unreadable_file_is_named(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError, match=f"{name}: {message}"):
         read_frame(tmp_path / name)
+
+
+def test_folder_that_is_a_file_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TableError, match=r"t.parquet: found (Not a directory|File exists)"):
+        write_frame(FRAME, tmp_path / "file" / "t.parquet")
+    with pytest.raises(TableError, match=r"kind: found (Not a directory|File exists)"):
+        write_tables({"jobs": FRAME}, tmp_path / "file" / "kind")
 
 
 def test_other_endings_are_not_written(tmp_path):
