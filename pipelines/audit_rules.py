@@ -59,8 +59,8 @@ class AuditRules:
         A job with fewer neighbours is not judged as a whole: neither imputed nor suspicious.
     unit_factor : float
         A run this many times off what its job and its neighbour elsewhere give, up or down, is
-        taken for a unit error. Measured: in Lucid no run is over 1.7 times off, in Gavel none
-        over 2.9, so 4 leaves both alone and finds a planted factor of 10.
+        taken for a unit error. Measured: in Lucid no run is over 1.9 times off, in Gavel none
+        over 3.5, so 4 leaves both alone; a planted factor of 10 is found in both.
     swap_factor : float
         A pair this many times off in all, both sides multiplied, is looked at for exchanged
         sides. Measured: of 2,996 rows of Lucid and Gavel none is then named that is as its
