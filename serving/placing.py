@@ -5,30 +5,47 @@ from dataclasses import dataclass
 
 from data.domain import Card, Estimate, Placement, Source
 from serving.combination import combined
-from serving.slowdowns import PairKey
+
+PairKey = tuple[str, str, str]
+"""Job key (the one slowed down), neighbour key, GPU model."""
+
+CardKind = tuple[str, tuple[str, ...]]
+"""GPU model, and the residents' job keys: all that a slowdown depends on."""
 
 _GUESSED = (Source.COLD_START, Source.HEURISTIC)
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The slowdowns on a card after the job has joined it, and their cost."""
+    """The slowdowns on a card after a job has joined it, and their cost.
+
+    Attributes
+    ----------
+    job_slowdown : Estimate
+    neighbour_slowdowns : tuple of Estimate
+    cost : float
+        Sum of (slowdown - 1) over the job and the residents. A resident's slowdown counts all its
+        neighbours, those that were there before included, so a crowded card costs more.
+    """
 
     job_slowdown: Estimate
     neighbour_slowdowns: tuple[Estimate, ...]
     cost: float
 
 
-def pairs_on(job_key: str, cards: Iterable[Card]) -> list[PairKey]:
+def kind_of(card: Card) -> CardKind:
+    """Return what `card` has in common with every other of its kind."""
+    return card.gpu_model, tuple([resident.job_key for resident in card.residents])
+
+
+def pairs_on(job_key: str, kinds: Iterable[CardKind]) -> list[PairKey]:
     """Return every ordered pair that would share a card, each once.
 
     Examples
     --------
-    >>> from data.domain import Resident
-    >>> pairs_on("new", [Card("gpu0", "A100", 0, (Resident("1", "old"),))])
+    >>> pairs_on("new", [("A100", ("old",))])
     [('new', 'old', 'A100'), ('old', 'new', 'A100')]
     """
-    kinds = {(card.gpu_model, _keys(card)): None for card in cards}
     pairs: dict[PairKey, None] = {}
     for gpu_model, residents in kinds:
         everyone = (job_key, *residents)
@@ -38,50 +55,54 @@ def pairs_on(job_key: str, cards: Iterable[Card]) -> list[PairKey]:
     return list(pairs)
 
 
+def sharing(job_key: str, kind: CardKind, slowdowns: Mapping[PairKey, Estimate]) -> Sharing:
+    """Return what happens on a card of `kind` when the job joins it.
+
+    Parameters
+    ----------
+    slowdowns : mapping of (job key, neighbour key, GPU model) to Estimate
+        Of every pair that `pairs_on` names.
+    """
+    gpu_model, residents = kind
+    everyone = (job_key, *residents)
+    job, *neighbours = (
+        combined([slowdowns[key, other, gpu_model] for i, other in enumerate(everyone) if i != at])
+        for at, key in enumerate(everyone)
+    )
+    cost = sum(estimate.value - 1.0 for estimate in (job, *neighbours))
+    return Sharing(job, tuple(neighbours), cost)
+
+
 def ranked_placements(
-    job_key: str,
     cards: Sequence[Card],
-    slowdowns: Mapping[PairKey, Estimate],
+    sharings: Sequence[Sharing],
     memory_on: Callable[[str], Estimate],
 ) -> tuple[Placement, ...]:
     """Return one placement a card, cheapest first; ties in the order of `cards`.
 
     Parameters
     ----------
-    job_key : str
     cards : sequence of Card
-    slowdowns : mapping of (job key, neighbour key, GPU model) to Estimate
-        Of every pair that `pairs_on` names.
+    sharings : sequence of Sharing
+        One a card.
     memory_on : callable
         From a GPU model to the job's memory peak there (MiB).
-
-    Notes
-    -----
-    Cost is the sum of (slowdown - 1) over the job and the residents. A resident's slowdown counts
-    all its neighbours, those that were there before included, so a crowded card costs more.
     """
-    kinds: dict[tuple[str, tuple[str, ...]], Sharing] = {}
-    needs: dict[str, Estimate] = {}
+    needs = {model: memory_on(model) for model in {card.gpu_model for card in cards}}
     placements = []
-    for card in cards:
-        model, keys = card.gpu_model, _keys(card)
-        sharing = kinds.get((model, keys))
-        if sharing is None:
-            sharing = kinds[model, keys] = _sharing(job_key, keys, model, slowdowns)
-        memory = needs.get(model)
-        if memory is None:
-            memory = needs[model] = memory_on(model)
+    for card, shared in zip(cards, sharings, strict=True):
+        memory = needs[card.gpu_model]
         placements.append(
             Placement(
                 card.card_id,
-                sharing.job_slowdown,
-                sharing.neighbour_slowdowns,
+                shared.job_slowdown,
+                shared.neighbour_slowdowns,
                 memory,
                 fits(memory, card),
-                sharing.cost,
+                shared.cost,
             )
         )
-    return tuple(sorted(placements, key=lambda placement: placement.cost))
+    return tuple(sorted(placements, key=_cost))
 
 
 def fits(memory: Estimate, card: Card) -> bool:
@@ -100,17 +121,5 @@ def fits(memory: Estimate, card: Card) -> bool:
     return memory.source in _GUESSED and memory.value <= card.free_mem_mib and not card.residents
 
 
-def _keys(card: Card) -> tuple[str, ...]:
-    return tuple(resident.job_key for resident in card.residents)
-
-
-def _sharing(
-    job_key: str, keys: tuple[str, ...], gpu_model: str, slowdowns: Mapping[PairKey, Estimate]
-) -> Sharing:
-    everyone = (job_key, *keys)
-    job, *neighbours = (
-        combined([slowdowns[key, other, gpu_model] for i, other in enumerate(everyone) if i != at])
-        for at, key in enumerate(everyone)
-    )
-    cost = sum(estimate.value - 1.0 for estimate in (job, *neighbours))
-    return Sharing(job, tuple(neighbours), cost)
+def _cost(placement: Placement) -> float:
+    return placement.cost

@@ -4,7 +4,7 @@ Pure: knows no server, no registry and no clock. One instance holds one version 
 never changes, so a request that holds one is answered by exactly those versions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +29,17 @@ from serving.estimates import estimates_from
 from serving.explain import Explanation, forest_contributions, profile_of
 from serving.memory import memory_estimates
 from serving.memory_need import measured_peak, memory_need
-from serving.placing import pairs_on, ranked_placements
+from serving.placing import (
+    CardKind,
+    PairKey,
+    Sharing,
+    kind_of,
+    pairs_on,
+    ranked_placements,
+    sharing,
+)
 from serving.runtime import runtime_estimates
-from serving.slowdowns import PAIR_COLUMNS, PROFILES, PairKey, Slowdowns
+from serving.slowdowns import PAIR_COLUMNS, PROFILES, Slowdowns
 
 INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
 
@@ -65,6 +73,11 @@ class Predictor:
     def versions(self) -> dict[str, str]:
         """``<registered name>/<version>`` of each model that is there."""
         return {name: bundle.version for name, bundle in self._bundles.items()}
+
+    def warm(self) -> None:
+        """Compute ahead what will be asked most, so that the first requests are quick too."""
+        if self._slowdowns is not None:
+            self._slowdowns.warm()
 
     def slowdowns(self, pairs: Sequence[Pair]) -> tuple[Estimate, ...]:
         """Predict how much each job slows down beside its neighbour.
@@ -140,10 +153,11 @@ class Predictor:
         through the profile that the demand model expects of its structure; a pair of which
         nothing is known gets ``NEUTRAL``. Both say ``cold_start``.
         """
+        kinds = [kind_of(card) for card in cards]
+        sharings = self._sharings(job, set(kinds))
         return ranked_placements(
-            job.job_key,
             cards,
-            self._known_or_neutral(job, pairs_on(job.job_key, cards)),
+            [sharings[kind] for kind in kinds],
             lambda gpu_model: memory_need(job, gpu_model, self._peaks_mib, self._memory_of),
         )
 
@@ -172,23 +186,33 @@ class Predictor:
             neighbour_profile=profile_of(profiles, pair.neighbour_key, pair.gpu_model),
         )
 
+    def _sharings(self, job: JobRequest, kinds: Iterable[CardKind]) -> Mapping[CardKind, Sharing]:
+        """Return what happens on each kind of card, from memory where that is known."""
+        model, key = self._slowdowns, job.job_key
+        found = {kind: model.sharings.get((key, kind)) if model else None for kind in kinds}
+        result = {kind: shared for kind, shared in found.items() if shared}
+        missing = [kind for kind, shared in found.items() if not shared]
+        slowdowns = self._known_or_neutral(job, pairs_on(key, missing))
+        for kind in missing:
+            result[kind] = sharing(key, kind, slowdowns)
+            if model and all(model.is_profiled(each, kind[0]) for each in (key, *kind[1])):
+                model.sharings.put((key, kind), result[kind])
+        return result
+
     def _known_or_neutral(
         self, job: JobRequest, pairs: Sequence[PairKey]
     ) -> Mapping[PairKey, Estimate]:
         """Return an estimate for every pair: from profiles, from a predicted one, or neutral."""
         result = dict.fromkeys(pairs, NEUTRAL)
         model = self._slowdowns
-        if model is None:
+        if model is None or not pairs:
             return result
-        profiled = model.is_profiled
-        known = [
-            pair for pair in pairs if profiled(pair[0], pair[2]) and profiled(pair[1], pair[2])
-        ]
+        known = [pair for pair in pairs if model.is_profiled_pair(pair)]
         result |= zip(known, model.estimates(known), strict=True)
         if job.structure is None or DEMAND not in self._bundles:
             return result
         for gpu_model in {pair[2] for pair in pairs}:
-            if not profiled(job.job_key, gpu_model):
+            if not model.is_profiled(job.job_key, gpu_model):
                 result |= self._through_demand(model, job, gpu_model, pairs)
         return result
 

@@ -11,12 +11,11 @@ from serving.combination import NEUTRAL
 from serving.estimates import estimates_from
 from serving.interference import slowdown_estimates
 from serving.memo import Memo
-
-PairKey = tuple[str, str, str]
-"""Job key (the one slowed down), neighbour key, GPU model."""
+from serving.placing import CardKind, PairKey, Sharing
 
 PAIR_COLUMNS = ["job_key", "neighbour_key", "gpu_model"]
 PROFILES = "profiles"
+MOST_WARMED = 50_000  # pairs: 250 job keys of one GPU model, some 20 MB
 
 
 class Slowdowns:
@@ -27,21 +26,45 @@ class Slowdowns:
     bundle : Bundle
         ``colocast-interference``, with its table ``profiles``.
 
+    Attributes
+    ----------
+    bundle : Bundle
+    sharings : Memo
+        What was made of the estimates, by job key and kind of card, where all are profiled.
+
     Notes
     -----
-    A cluster runs few kinds of jobs many times, and asks of the same pairs in every cycle: the
-    memory answers those at over a million rows a second.
+    A cluster runs few kinds of jobs many times, and asks of the same pairs in every cycle. What
+    one version once answered, it answers from memory.
     """
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         profiles = bundle.tables[PROFILES]
         self._profiled = frozenset(zip(profiles["job_key"], profiles["gpu_model"], strict=True))
+        self.sharings: Memo[tuple[str, CardKind], Sharing] = Memo()
         self._memo: Memo[PairKey, Estimate] = Memo()
+
+    def warm(self) -> None:
+        """Estimate every pair of profiled job keys, where there are not too many of them."""
+        by_model: dict[str, list[str]] = {}
+        for key, gpu_model in sorted(self._profiled):
+            by_model.setdefault(gpu_model, []).append(key)
+        if sum(len(keys) ** 2 for keys in by_model.values()) > MOST_WARMED:
+            return
+        for gpu_model, keys in by_model.items():
+            for job_key in keys:  # a piece at a time, so that requests get their turn
+                self.estimates([(job_key, neighbour, gpu_model) for neighbour in keys])
 
     def is_profiled(self, job_key: str, gpu_model: str) -> bool:
         """Return whether the job key was measured exclusively on that GPU model."""
         return (job_key, gpu_model) in self._profiled
+
+    def is_profiled_pair(self, pair: PairKey) -> bool:
+        """Return whether both jobs of a pair were."""
+        job_key, neighbour_key, gpu_model = pair
+        profiled = self._profiled
+        return (job_key, gpu_model) in profiled and (neighbour_key, gpu_model) in profiled
 
     def unprofiled(self, pairs: Iterable[PairKey]) -> set[str]:
         """Return the job keys in `pairs` without a profile on the pair's GPU model."""

@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import random
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -83,6 +84,7 @@ class ServingState:
         _freeze()
         for thread in self._threads:
             thread.start()
+        threading.Thread(target=self.predictor().warm, name="warm", daemon=True).start()
 
     def stop(self) -> None:
         """End the background threads and close the job log."""
@@ -128,7 +130,10 @@ class ServingState:
         self._metrics.sequence(self._history.sequence)
 
     def _built(self, bundles: Mapping[str, Bundle], previous: Predictor | None) -> Predictor:
-        return Predictor(bundles, self._history.features, previous)
+        predictor = Predictor(bundles, self._history.features, previous)
+        if previous is not None and previous.versions:
+            predictor.warm()  # before it serves, so that a swap is not felt
+        return predictor
 
 
 def champions_of(tracking_uri: str, environ: Mapping[str, str]) -> Champions:

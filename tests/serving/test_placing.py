@@ -3,7 +3,7 @@ import pytest
 from data.domain import Card, Estimate, JobRequest, ModelStructure, Resident, Source
 from serving.combination import ALONE, NEUTRAL, combined
 from serving.memory_need import UNKNOWN, measured_peak, memory_need
-from serving.placing import fits, pairs_on, ranked_placements
+from serving.placing import fits, kind_of, pairs_on, ranked_placements, sharing
 
 JOB = JobRequest("9", "ada", "q", "new", 0.0)
 SMALL = Estimate(10.0, 5.0, 20.0, "m/1", Source.MODEL)
@@ -20,14 +20,15 @@ def card(name, *keys, free=100):
 
 def ranked(cards, slowdowns):
     table = {(job, other, "A100"): pair(value) for (job, other), value in slowdowns.items()}
-    return ranked_placements("new", cards, table, lambda model: SMALL)
+    sharings = [sharing("new", kind_of(card), table) for card in cards]
+    return ranked_placements(cards, sharings, lambda model: SMALL)
 
 
 def test_every_ordered_pair_on_a_card_is_asked_once():
-    cards = [card("a", "x", "y"), card("b", "x", "y"), card("c")]
+    kinds = [kind_of(card("a", "x", "y")), kind_of(card("b", "x", "y")), kind_of(card("c"))]
     wanted = {("new", "x"), ("new", "y"), ("x", "new"), ("x", "y"), ("y", "new"), ("y", "x")}
-    assert {found[:2] for found in pairs_on("new", cards)} == wanted
-    assert len(pairs_on("new", cards)) == 6
+    assert {found[:2] for found in pairs_on("new", kinds)} == wanted
+    assert len(pairs_on("new", kinds)) == 6
 
 
 def test_placements_are_ranked_by_cost():
@@ -62,7 +63,7 @@ def test_two_residents_of_one_kind_slow_each_other():
 
 
 def test_same_kind_on_both_sides_is_one_pair():
-    assert pairs_on("x", [card("a", "x")]) == [("x", "x", "A100")]
+    assert pairs_on("x", [kind_of(card("a", "x"))]) == [("x", "x", "A100")]
 
 
 def test_combination_is_as_reliable_as_its_weakest_part():
