@@ -35,12 +35,12 @@ class Answers:
     ----------
     errors : float64 array of shape (n,)
         Finite and not negative; of the logarithm, so that long jobs do not drown short ones.
-    covered : bool array of shape (n,)
-        Whether the interval held what was observed.
+    covered : float64 array of shape (n,), in [0, 1]
+        Whether, or with what share of several signals, the interval held what was observed.
     """
 
     errors: Floats
-    covered: NDArray[np.bool_]
+    covered: Floats
 
 
 class Lesson(Protocol):

@@ -47,8 +47,9 @@ class Evidence:
     ----------
     challenger_errors : array-like of shape (n,)
         Finite and not negative, in any unit.
-    covered : array-like of bool, shape (n,)
-        Whether the observed value lay inside the challenger's interval.
+    covered : array-like of shape (n,), in [0, 1]
+        Whether, or with what share of several signals, the observed value lay inside the
+        challenger's interval.
     champion_errors : array-like of shape (n,), optional
         In the same unit; None where there is no champion.
     champion_seen : int
@@ -81,7 +82,7 @@ class Verdict:
     gain, gain_low, gain_high : float
         Mean of champion error minus challenger error, and its bootstrap interval; NaN likewise.
     coverage : float
-        Share of rows inside the challenger's interval; NaN without rows.
+        Mean of what was covered; NaN without rows.
     """
 
     promote: bool
@@ -129,7 +130,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     """
     rules = rules or GateRules()
     challenger, champion = _checked_errors(evidence)
-    covered = np.asarray(evidence.covered, dtype=np.bool_)
+    covered = np.asarray(evidence.covered, dtype=np.float64)
     _refuse_other_length(covered, "covered", len(challenger))
     gains = None if champion is None else champion - challenger
     names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
@@ -226,5 +227,5 @@ def _refuse_other_length(values: NDArray[np.generic], name: str, rows: int) -> N
         raise SettingError(f"{name} must have {rows} rows, got shape {values.shape}")
 
 
-def _mean(values: Floats | NDArray[np.bool_] | None) -> float:
+def _mean(values: Floats | None) -> float:
     return float("nan") if values is None or not values.size else float(np.mean(values))

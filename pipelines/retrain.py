@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from data.errors import ColocastError, JobLogError, RegistryError, ServiceStartError
 from data.joblog import JobLog, tail
@@ -97,6 +98,17 @@ class Retrainer:
         self._log: JobLog | None = None
         self._state = self._without_fatal(load_state(state_path))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
     def step(self) -> list[Challenge]:
         """Count what finished since the last call, and retrain what is due.
 
@@ -113,12 +125,26 @@ class Retrainer:
             challenges += self._attempt(kind)
         return challenges
 
-    def run(self, poll_s: float, stop: Event) -> None:
-        """Step every `poll_s` seconds until `stop` is set; an outage only makes it wait."""
+    def run(
+        self,
+        poll_s: float,
+        stop: Event,
+        tell: Callable[[Sequence[Challenge]], object] = lambda _: None,
+    ) -> None:
+        """Step every `poll_s` seconds until `stop` is set; an outage only makes it wait.
+
+        Parameters
+        ----------
+        poll_s : float
+        stop : Event
+        tell : callable
+            Given the challenges of each step that made any.
+        """
         pause_s = FIRST_PAUSE_S
         while not stop.is_set():
             try:
-                self.step()
+                if made := self.step():
+                    tell(made)
                 pause_s = FIRST_PAUSE_S
                 stop.wait(poll_s)
             except (JobLogError, RegistryError) as error:
