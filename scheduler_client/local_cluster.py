@@ -37,8 +37,8 @@ class GangDevice(Device):
 class _Run:
     launch: Launch
     process: RunningProcess
-    sampler: Sampler
-    is_sampled: bool = True
+    sampler: Sampler | None = None
+    is_sampled: bool = False
     asked: tuple[Outcome, float] | None = None
     kill_s: float | None = None
 
@@ -103,10 +103,7 @@ class LocalCluster:
             raise
         self._occupancy.discard(launch.job_id)
         self._occupancy.enter(launch, process.started_time)  # the exact moment
-        first = self._devices[launch.card_ids[0]]
-        sampler = Sampler(process, first, self._sample_period_s)
-        sampler.start()
-        self._runs[launch.job_id] = _Run(launch, process, sampler)
+        self._runs[launch.job_id] = _Run(launch, process)
         self._sample_who_is_alone()
         return process.started_time
 
@@ -153,7 +150,6 @@ class LocalCluster:
     def _ended(self, run: _Run) -> EndedRun:
         launch, process = run.launch, run.process
         del self._runs[launch.job_id]
-        run.sampler.stop()
         finish_time = process.finished_time or time.time()
         return EndedRun(
             job_id=launch.job_id,
@@ -162,7 +158,7 @@ class LocalCluster:
             start_time=process.started_time,
             finish_time=finish_time,
             segments=self._occupancy.segments(launch.job_id, finish_time),
-            signals=run.sampler.summary(),
+            signals=_signals(run),
         )
 
     def _enforce(self) -> None:
@@ -179,9 +175,13 @@ class LocalCluster:
         """Sample exactly the jobs without a neighbour: a shared card's counters are nobody's."""
         for job_id, run in self._runs.items():
             is_alone = self._occupancy.is_alone(job_id)
-            if is_alone and not run.is_sampled:
+            if is_alone and run.sampler is None:
+                first = self._devices[run.launch.card_ids[0]]
+                run.sampler = Sampler(run.process, first, self._sample_period_s)
+                run.sampler.start()
+            elif run.sampler is not None and is_alone and not run.is_sampled:
                 run.sampler.resume()
-            elif run.is_sampled and not is_alone:
+            elif run.sampler is not None and run.is_sampled and not is_alone:
                 run.sampler.pause()
             run.is_sampled = is_alone
 
@@ -199,6 +199,17 @@ def _bound(devices: tuple[Device, ...]) -> Device:
         uuid=",".join(device.uuid for device in devices),
         members=devices,
     )
+
+
+def _signals(run: _Run) -> dict[str, float]:
+    """Return what was measured while it was alone; its own memory peak is known in any case."""
+    if run.sampler is not None:
+        run.sampler.stop()
+        return run.sampler.summary()
+    usage = run.process.usage
+    if usage is None or run.process.device.kind == "gpu":
+        return {}
+    return {"gpu_mem_peak_mib": usage.peak_rss_mib}
 
 
 def _outcome(run: _Run, finish_time: float) -> Outcome:
