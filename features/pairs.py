@@ -1,4 +1,4 @@
-"""What interference is predicted from: both jobs' exclusive profiles and the physics of the pair."""
+"""What interference is predicted from: both exclusive profiles and the physics of the pair."""
 
 import numpy as np
 import pandas as pd

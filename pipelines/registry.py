@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlflow import MlflowClient
-from mlflow.artifacts import download_artifacts
 from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
 from data.errors import NoChampionError, RegistryError, shown
 from pipelines.mlflow_quiet import silence
@@ -206,9 +206,8 @@ class Registry:
         source = self._version(name, version).source
         with self._errors(f"download {name}/{version}"):
             # Not as models:/<name>/<version>: MLflow resolves that in its process-wide registry.
-            download_artifacts(
-                artifact_uri=source, dst_path=str(target_directory), tracking_uri=self._uri
-            )
+            files = get_artifact_repository(source, tracking_uri=self._uri)
+            files.download_artifacts("", dst_path=str(target_directory))
 
     def _errors(self, action: str) -> AbstractContextManager[None]:
         return registry_errors(self._uri, action)

@@ -11,6 +11,7 @@ from mlflow.models import Model
 from mlflow.utils.time import get_current_time_millis
 
 from pipelines.model_directory import write_model_directory
+from pipelines.provenance import frame_digest
 from pipelines.report import TrainingReport
 from serving.bundle import Bundle
 
@@ -19,6 +20,7 @@ PARENT_TAG = "mlflow.parentRunId"
 NOTE_TAG = "mlflow.note.content"  # what the UI shows as the run's description
 LONGEST_PARAM = 6000  # characters, MLflow's limit
 LONGEST_DESCRIPTION = 5000
+DIGEST_LENGTH = 36  # hex digits that MLflow keeps of a data set's digest
 
 
 def started_run(
@@ -71,7 +73,9 @@ def log_report(client: MlflowClient, run_id: str, report: TrainingReport) -> Non
         params=[Param(name, str(text)[:LONGEST_PARAM]) for name, text in report.params.items()],
     )
     client.set_tag(run_id, NOTE_TAG, report.card)
-    data = mlflow.data.from_pandas(report.dataset, name=report.dataset_name)
+    # Our own digest: MLflow's looks at the type of every single value.
+    digest = frame_digest(report.dataset)[:DIGEST_LENGTH]
+    data = mlflow.data.from_pandas(report.dataset, name=report.dataset_name, digest=digest)
     context = [InputTag("mlflow.data.context", "training")]
     client.log_inputs(run_id, [DatasetInput(data._to_mlflow_entity(), context)])
     with tempfile.TemporaryDirectory(prefix="colocast-") as folder:
@@ -105,15 +109,15 @@ def log_version(client: MlflowClient, run_id: str, bundle: Bundle, report: Train
     client.finalize_logged_model(logged.model_id, "READY")
     _ensure_registered(client, name)
     # By location, not as models:/<id>: MLflow would look that id up in its process-wide store.
-    version: str = client.create_model_version(
+    made = client.create_model_version(
         name,
         source=logged.artifact_location,
         run_id=run_id,
         model_id=logged.model_id,
         description=report.card[:LONGEST_DESCRIPTION],
         tags={DIGEST_TAG: digest, **{f"colocast.{key}": v for key, v in bundle.spec.facts.items()}},
-    ).version
-    return version
+    )
+    return str(made.version)  # a SQL store gives a number, a server a text
 
 
 def _ensure_registered(client: MlflowClient, name: str) -> None:

@@ -41,7 +41,8 @@ def bundle_of(estimator, floor=0.0):
 
 @pytest.fixture(scope="module")
 def forest():
-    return bundle_of(RandomForestRegressor(3, random_state=0).fit(ROWS, ROWS[:, 0]))
+    named = pd.DataFrame(ROWS, columns=["a", "b"])
+    return bundle_of(RandomForestRegressor(3, random_state=0).fit(named, ROWS[:, 0]))
 
 
 @pytest.fixture(scope="module")
