@@ -59,7 +59,8 @@ def probe_rows(spec: ModelSpec) -> Floats:
     random = np.random.default_rng(0)
     low = np.array([spec.low.get(name, 0.0) for name in spec.features])
     high = np.array([spec.high.get(name, 0.0) for name in spec.features])
-    drawn = random.uniform(low, high, size=(PROBES, len(low)))
+    share = random.random((PROBES, len(low)))
+    drawn = low * (1 - share) + high * share
     drawn[random.random(drawn.shape) < MISSING_SHARE] = np.nan
     stored = np.array(spec.example_rows, dtype=np.float64).reshape(-1, len(low))
     return np.concatenate([stored, drawn])

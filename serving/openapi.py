@@ -70,7 +70,7 @@ def _document() -> Document:
 def _operation(endpoint: Endpoint) -> Document:
     body = {"requestBody": _request_body(endpoint)} if endpoint.reader else {}
     answer = {
-        "description": endpoint.writer.kind.__doc__.split("\n")[0],
+        "description": (endpoint.writer.kind.__doc__ or "").split("\n")[0],
         "content": {"application/json": {"schema": _reference(endpoint.writer.kind)}},
     }
     failures = (*_ALWAYS, HTTPStatus.GATEWAY_TIMEOUT, *endpoint.failures)

@@ -66,7 +66,7 @@ class Predictor:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, reason)
         return True
 
-    @bentoml.on_shutdown
+    @bentoml.on_shutdown  # type: ignore[untyped-decorator] # bentoml has no types
     def stop(self) -> None:
         """End the background threads."""
         self._state.stop()

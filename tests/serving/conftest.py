@@ -57,8 +57,8 @@ def interference_bundle(profiles: pd.DataFrame, pairs: pd.DataFrame, shift: floa
         features=PAIR_COLUMNS,
         scale="identity",
         calibration=Calibration(0.9, (-0.1, 0.2), outside=2.0),
-        low=features.min().to_dict(),
-        high=features.max().to_dict(),
+        low=features.min().dropna().to_dict(),
+        high=features.max().dropna().to_dict(),
         floor=0.5,
         example_rows=tuple(
             tuple(None if np.isnan(value) else value for value in row) for row in rows[:9]

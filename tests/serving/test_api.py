@@ -1,4 +1,3 @@
-import asyncio
 import json
 
 import numpy as np
@@ -17,43 +16,11 @@ from serving.model_cache import ModelCache
 from serving.openapi import openapi_document
 from serving.state import ServingState
 from serving.tokens import Tokens, tokens_from_file
+from tests.serving.caller import Caller
 
 PAIR = {"job_key": "k1", "neighbour_key": "k2", "gpu_model": "v100"}
 PAIRS = {"pairs": [PAIR, {**PAIR, "job_key": "k3"}]}
 POSTS = [endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST"]
-
-
-class Caller:
-    """Calls an ASGI application as a server would."""
-
-    def __init__(self, app):
-        self.app = app
-
-    def __call__(self, path, document=None, method="POST", headers=(), chunks=None):
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        parts = chunks or [body]
-        head = {"content-type": "application/json", **dict(headers)}
-        sent = []
-
-        async def receive():
-            part = parts.pop(0)
-            if part is None:
-                return {"type": "http.disconnect"}
-            return {"type": "http.request", "body": part, "more_body": bool(parts)}
-
-        async def send(message):
-            sent.append(message)
-
-        scope = {
-            "type": "http",
-            "path": path,
-            "method": method,
-            "headers": [(k.encode(), v.encode()) for k, v in head.items() if v is not None],
-        }
-        asyncio.run(self.app(scope, receive, send))
-        if not sent:
-            return None
-        return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_other_stores_are_left_to_mlflow(server, tmp_path, monkeypatch):
         raise subprocess.CalledProcessError(1, command, stderr="noise\nno credentials\n")
 
     monkeypatch.setattr(subprocess, "run", run)
-    with pytest.raises(RegistryError, match="^no credentials$"):
+    with pytest.raises(RegistryError, match=r"^no credentials$"):
         RestChampions(server.url, {}).fetch(NAME, "1", tmp_path)
     wanted = ["-m", "serving.champions_fetch", NAME, "1", str(tmp_path)]
     assert [(command[1:], uri) for command, uri in commands] == [(wanted, server.url)]
