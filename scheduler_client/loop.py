@@ -18,6 +18,7 @@ from scheduler_client.policies import Policy
 from scheduler_client.predictions import NO_FORECAST, Predictions
 from scheduler_client.remembered import Remembered
 from scheduler_client.spool import JobState, Spool, SpooledJob
+from scheduler_client.usage import held_gpus
 from scheduler_client.view import CardState, ClusterView, PendingJob, RunningJob
 
 KILL_S = 10.0
@@ -115,11 +116,12 @@ class SchedulerLoop:
         predictions = self._predictions(view)
         decision = parts.policy.decide(view, predictions)
         self._apply(decision, predictions, view)
+        cards = parts.cluster.cards()
+        parts.remembered.holds(held_gpus(cards, map(_running_job, self._running.values())))
         parts.delivery.put()
         parts.delivery.send(REPORT_S)
         parts.remembered.keep(view.now)
         level = parts.forecaster.level if parts.policy.asks else Level.NONE
-        cards = parts.cluster.cards()
         return Cycle(view, decision, len(self._running), ended, cards, level)
 
     def collect(self) -> tuple[FinishedJob, ...]:

@@ -1,5 +1,6 @@
 """What a scheduler knows from its past, kept in the spool across restarts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from data.domain import FinishedJob
@@ -8,7 +9,7 @@ from data.wire import from_json, to_json
 from scheduler_client.events import log_fault
 from scheduler_client.profiles import ProfileBook
 from scheduler_client.spool import Spool
-from scheduler_client.usage import Usage, held_gpus
+from scheduler_client.usage import Usage
 from scheduler_client.view import ClusterView, UserKey
 
 KEEP_S = 5.0
@@ -58,10 +59,13 @@ class Remembered:
         self._has_learnt = False
 
     def with_history(self, view: ClusterView) -> ClusterView:
-        """Charge what was held since the last call, and return `view` with the usage history."""
+        """Charge what is held up to now, and return `view` with the usage history."""
         self._usage = self._usage.advanced(view.now, self._held, self._half_life_s)
-        self._held = held_gpus(view.cards, view.running)
         return replace(view, history_gpus=self._usage.gpus(self._half_life_s))
+
+    def holds(self, held: Mapping[UserKey, float]) -> None:
+        """Take in which GPUs are held from now on, by queue and user."""
+        self._held = dict(held)
 
     def learn(self, job: FinishedJob) -> None:
         """Take in a finished job."""
