@@ -1,13 +1,13 @@
 """From a trained bundle and a model's structure to its profile, before it ever ran; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from data.domain import RATIO_SIGNALS, Source
-from features.structure import structure_features
+from data.domain import RATIO_SIGNALS, ModelStructure, Source
+from features.structure import structure_features, structures_frame
 from serving.bundle import Bundle, Floats, interval_frame
 
 SIGNALS_TABLE = "signals"
@@ -30,7 +30,19 @@ def signals_of(bundle: Bundle) -> list[Signal]:
     return [Signal(str(name), float(scale), bool(is_log)) for name, scale, is_log in parts]
 
 
-def demand_estimates(bundle: Bundle, structures: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def demand_estimates(
+    bundle: Bundle, structures: Iterable[ModelStructure]
+) -> dict[str, pd.DataFrame]:
+    """Predict the profile of each model; see `demand_estimates_of_rows`.
+
+    Returns
+    -------
+    dict of signal to DataFrame of shape (n, 5), index 0 to n - 1
+    """
+    return demand_estimates_of_rows(bundle, structures_frame(structures))
+
+
+def demand_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Predict each signal of the profile that each model would have.
 
     Parameters
@@ -59,7 +71,7 @@ def demand_estimates(bundle: Bundle, structures: pd.DataFrame) -> dict[str, pd.D
 
 
 def scaled_signals(measured: pd.DataFrame, signals: Sequence[Signal]) -> Floats:
-    """Return measured signals as the forest learns them; `demand_estimates` undoes it.
+    """Return measured signals as the forest learns them; `demand_estimates_of_rows` undoes it.
 
     Parameters
     ----------

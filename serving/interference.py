@@ -23,7 +23,6 @@ _SIDES = ["job_key", "neighbour_key"]
 
 def slowdown_estimates(
     bundle: Bundle,
-    profiles: pd.DataFrame,
     pairs: pd.DataFrame,
     unknown: Literal["cold_start", "refuse"] = "cold_start",
 ) -> pd.DataFrame:
@@ -32,9 +31,8 @@ def slowdown_estimates(
     Parameters
     ----------
     bundle : Bundle
-        Of ``colocast-interference``, with the tables ``seen`` and ``cold_start``.
-    profiles : DataFrame, ``data.schemas.PROFILES``
-        Of any jobs, learnt from or not.
+        Of ``colocast-interference``. Its table ``profiles`` may be replaced by one of other jobs,
+        learnt from or not; ``seen`` and ``cold_start`` stay as training left them.
     pairs : DataFrame of shape (n, 3), any index
         ``job_key`` (the one slowed down), ``neighbour_key`` and ``gpu_model``.
     unknown : {"cold_start", "refuse"}
@@ -52,6 +50,7 @@ def slowdown_estimates(
     UnknownProfileError
         If a job has no profile on that GPU model and `unknown` is ``refuse``.
     """
+    profiles = bundle.tables[PROFILES_TABLE]
     at = profile_positions(profiles, pairs)
     known = (at[:, 0] >= 0) & (at[:, 1] >= 0)
     if unknown == "refuse" and not known.all():
@@ -59,7 +58,7 @@ def slowdown_estimates(
         raise UnknownProfileError(sorted(set(keys[at < 0])))
     parts = []
     if known.any() or not len(pairs):
-        parts.append(_by_model(bundle, profiles, pairs.loc[known], at[known]))
+        parts.append(_by_model(bundle, pairs.loc[known], at[known]))
     if not known.all():
         parts.append(_cold_start(bundle, pairs.loc[~known], at[~known] >= 0))
     if len(parts) == 1:
@@ -68,22 +67,24 @@ def slowdown_estimates(
     return pd.concat(parts).iloc[order]
 
 
-def novelty(bundle: Bundle, profiles: pd.DataFrame, at: NDArray[np.intp]) -> NDArray[np.str_]:
+def novelty(bundle: Bundle, at: NDArray[np.intp]) -> NDArray[np.str_]:
     """Return how new each pair is to the bundle.
 
     Parameters
     ----------
     bundle : Bundle
-    profiles : DataFrame, ``data.schemas.PROFILES``
+        Without the table ``seen`` everything is new.
     at : array of shape (n, 2), intp
-        Row numbers in `profiles` of the job and of the neighbour.
+        Row numbers in the table ``profiles`` of the job and of the neighbour.
 
     Returns
     -------
     array of shape (n,), str
         ``pair``, ``configuration`` or ``family``.
     """
-    seen = bundle.tables[SEEN_TABLE]
+    if SEEN_TABLE not in bundle.tables:
+        return np.full(len(at), NEW_FAMILY)
+    profiles, seen = bundle.tables[PROFILES_TABLE], bundle.tables[SEEN_TABLE]
     old_key = profiles["job_key"].isin(seen["job_key"]).to_numpy()[at].all(axis=1)
     old_family = profiles["family"].isin(seen["family"]).to_numpy()[at].all(axis=1)
     return np.where(old_key, NEW_PAIR, np.where(old_family, NEW_CONFIGURATION, NEW_FAMILY))
@@ -106,12 +107,10 @@ def calibration_groups(
     return narrow.where(narrow.isin(list(calibration.groups)), general)
 
 
-def _by_model(
-    bundle: Bundle, profiles: pd.DataFrame, pairs: pd.DataFrame, at: NDArray[np.intp]
-) -> pd.DataFrame:
-    rows = pair_features(profiles, pairs)[list(bundle.spec.features)]
+def _by_model(bundle: Bundle, pairs: pd.DataFrame, at: NDArray[np.intp]) -> pd.DataFrame:
+    rows = pair_features(bundle.tables[PROFILES_TABLE], pairs)[list(bundle.spec.features)]
     raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(0)
-    kinds = novelty(bundle, profiles, at)
+    kinds = novelty(bundle, at)
     groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"])
     estimates = interval_frame(bundle.spec, raw, rows, groups)
     return estimates.assign(source=str(Source.MODEL))[ESTIMATE_COLUMNS]

@@ -1,16 +1,28 @@
 """From a trained bundle and a model's structure to its peak GPU memory; pure."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
-from data.domain import Source
-from features.structure import structure_features
+from data.domain import ModelStructure, Source
+from features.structure import structure_features, structures_frame
 from serving.bundle import Bundle, Floats, interval_frame
 
 SMALLEST_MIB = 1.0
 
 
-def memory_estimates(bundle: Bundle, structures: pd.DataFrame) -> pd.DataFrame:
+def memory_estimates(bundle: Bundle, structures: Iterable[ModelStructure]) -> pd.DataFrame:
+    """Predict the peak GPU memory of each model; see `memory_estimates_of_rows`.
+
+    Returns
+    -------
+    DataFrame of shape (n, 5), index 0 to n - 1
+    """
+    return memory_estimates_of_rows(bundle, structures_frame(structures))
+
+
+def memory_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> pd.DataFrame:
     """Predict the peak GPU memory of each model on one GPU.
 
     Parameters
