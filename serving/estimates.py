@@ -4,25 +4,31 @@ import pandas as pd
 
 from data.domain import Estimate, Source
 
+COLUMNS = ("value", "lower", "upper", "in_domain", "source")
 
-def estimates_from(frame: pd.DataFrame, version: str, source: Source) -> list[Estimate]:
-    """Return one estimate a row, all of one version and source.
+
+def estimates_from(frame: pd.DataFrame, version: str) -> list[Estimate]:
+    """Return one estimate a row, all of one version.
 
     Parameters
     ----------
-    frame : DataFrame of shape (n, >= 4)
-        ``value``, ``lower``, ``upper`` and ``in_domain``, as `interval_frame` gives them.
+    frame : DataFrame of shape (n, >= 5)
+        ``value``, ``lower``, ``upper``, ``in_domain`` and ``source``, as every inference core
+        gives them.
     version : str
-    source : Source
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"value": [2.0], "lower": [1.0], "upper": [3.0], "in_domain": [True]})
-    >>> estimates_from(frame, "m/1", Source.MODEL)[0].upper
-    3.0
+    >>> frame = pd.DataFrame({"value": [2.0], "lower": [1.0], "upper": [3.0],
+    ...     "in_domain": [True], "source": ["model"]})
+    >>> estimates_from(frame, "m/1")[0].source
+    <Source.MODEL: 'model'>
     """
-    columns = (frame[name].tolist() for name in ("value", "lower", "upper", "in_domain"))
+    columns = (frame[name].tolist() for name in COLUMNS)
     return [
-        Estimate(value, lower, upper, version, source, in_domain)
-        for value, lower, upper, in_domain in zip(*columns, strict=True)
+        Estimate(value, lower, upper, version, _SOURCES[source], in_domain)
+        for value, lower, upper, in_domain, source in zip(*columns, strict=True)
     ]
+
+
+_SOURCES = {str(source): source for source in Source}

@@ -18,7 +18,6 @@ from data.domain import (
     ModelStructure,
     Pair,
     Placement,
-    Source,
 )
 from data.errors import NoChampionError, UnknownProfileError
 from features.pairs import pair_features
@@ -107,13 +106,7 @@ class Predictor:
         frame = runtime_estimates(cluster, user, self._runtime_features(jobs), elapsed_s)
         answering = user or cluster
         version = answering.version if answering else "none"
-        columns = (frame[name].tolist() for name in ("value", "lower", "upper", "in_domain"))
-        return tuple(
-            Estimate(value, lower, upper, version, Source(source), in_domain)
-            for value, lower, upper, in_domain, source in zip(
-                *columns, frame["source"], strict=True
-            )
-        )
+        return tuple(estimates_from(frame, version))
 
     def memories(self, structures: Sequence[ModelStructure]) -> tuple[Estimate, ...]:
         """Predict the GPU memory peak of each model (MiB).
@@ -125,7 +118,7 @@ class Predictor:
         """
         bundle = self._needed(MEMORY)
         frame = memory_estimates(bundle, structures)
-        return tuple(estimates_from(frame, bundle.version, Source.MODEL))
+        return tuple(estimates_from(frame, bundle.version))
 
     def demands(self, structures: Sequence[ModelStructure]) -> tuple[Mapping[str, Estimate], ...]:
         """Predict the exclusive profile of each model: signal column to estimate.
@@ -138,8 +131,7 @@ class Predictor:
         bundle = self._needed(DEMAND)
         frames = demand_estimates(bundle, structures)
         columns = {
-            signal: estimates_from(frame, bundle.version, Source.COLD_START)
-            for signal, frame in frames.items()
+            signal: estimates_from(frame, bundle.version) for signal, frame in frames.items()
         }
         return tuple(
             {signal: estimates[row] for signal, estimates in columns.items()}
@@ -150,8 +142,9 @@ class Predictor:
         """Predict what happens if `job` joins each of `cards`, cheapest first.
 
         Never an error for want of a model or a profile. A job without profile is predicted
-        through the profile that the demand model expects of its structure; a pair of which
-        nothing is known gets ``NEUTRAL``. Both say ``cold_start``.
+        through the profile that the demand model expects of its structure, or else gets what was
+        measured of the neighbour beside anyone, or of all pairs; without any interference model
+        every pair is ``NEUTRAL``. All of these say ``cold_start``.
         """
         kinds = [kind_of(card) for card in cards]
         sharings = self._sharings(job, set(kinds))
@@ -189,32 +182,30 @@ class Predictor:
     def _sharings(self, job: JobRequest, kinds: Iterable[CardKind]) -> Mapping[CardKind, Sharing]:
         """Return what happens on each kind of card, from memory where that is known."""
         model, key = self._slowdowns, job.job_key
-        found = {kind: model.sharings.get((key, kind)) if model else None for kind in kinds}
-        result = {kind: shared for kind, shared in found.items() if shared}
-        missing = [kind for kind, shared in found.items() if not shared]
-        slowdowns = self._known_or_neutral(job, pairs_on(key, missing))
+        if model is None:
+            neutral = dict.fromkeys(pairs_on(key, kinds), NEUTRAL)
+            return {kind: sharing(key, kind, neutral) for kind in kinds}
+        result = {kind: model.sharings.get((key, kind)) for kind in kinds}
+        missing = [kind for kind, shared in result.items() if shared is None]
+        pairs = pairs_on(key, missing)
+        slowdowns = dict(zip(pairs, model.estimates(pairs), strict=True))
+        demanding = self._demanding(model, job, missing)
+        for gpu_model in demanding:
+            slowdowns |= self._through_demand(model, job, gpu_model, pairs)
         for kind in missing:
-            result[kind] = sharing(key, kind, slowdowns)
-            if model and all(model.is_profiled(each, kind[0]) for each in (key, *kind[1])):
-                model.sharings.put((key, kind), result[kind])
-        return result
+            result[kind] = shared = sharing(key, kind, slowdowns)
+            if kind[0] not in demanding:  # that depends on this job's structure too
+                model.sharings.put((key, kind), shared)
+        return {kind: shared for kind, shared in result.items() if shared is not None}
 
-    def _known_or_neutral(
-        self, job: JobRequest, pairs: Sequence[PairKey]
-    ) -> Mapping[PairKey, Estimate]:
-        """Return an estimate for every pair: from profiles, from a predicted one, or neutral."""
-        result = dict.fromkeys(pairs, NEUTRAL)
-        model = self._slowdowns
-        if model is None or not pairs:
-            return result
-        known = [pair for pair in pairs if model.is_profiled_pair(pair)]
-        result |= zip(known, model.estimates(known), strict=True)
+    def _demanding(
+        self, model: Slowdowns, job: JobRequest, kinds: Iterable[CardKind]
+    ) -> frozenset[str]:
+        """Return the GPU models on which the job's profile has to be predicted, and can be."""
         if job.structure is None or DEMAND not in self._bundles:
-            return result
-        for gpu_model in {pair[2] for pair in pairs}:
-            if not model.is_profiled(job.job_key, gpu_model):
-                result |= self._through_demand(model, job, gpu_model, pairs)
-        return result
+            return frozenset()
+        models = {gpu_model for gpu_model, _ in kinds}
+        return frozenset(each for each in models if not model.is_profiled(job.job_key, each))
 
     def _through_demand(
         self, model: Slowdowns, job: JobRequest, gpu_model: str, pairs: Sequence[PairKey]

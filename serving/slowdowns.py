@@ -7,7 +7,6 @@ import pandas as pd
 
 from data.domain import Estimate, Source
 from serving.bundle import Bundle
-from serving.combination import NEUTRAL
 from serving.estimates import estimates_from
 from serving.interference import slowdown_estimates
 from serving.memo import Memo
@@ -30,7 +29,7 @@ class Slowdowns:
     ----------
     bundle : Bundle
     sharings : Memo
-        What was made of the estimates, by job key and kind of card, where all are profiled.
+        What was made of the estimates, by job key and kind of card.
 
     Notes
     -----
@@ -60,31 +59,20 @@ class Slowdowns:
         """Return whether the job key was measured exclusively on that GPU model."""
         return (job_key, gpu_model) in self._profiled
 
-    def is_profiled_pair(self, pair: PairKey) -> bool:
-        """Return whether both jobs of a pair were."""
-        job_key, neighbour_key, gpu_model = pair
-        profiled = self._profiled
-        return (job_key, gpu_model) in profiled and (neighbour_key, gpu_model) in profiled
-
     def unprofiled(self, pairs: Iterable[PairKey]) -> set[str]:
         """Return the job keys in `pairs` without a profile on the pair's GPU model."""
         sides = {(key, pair[2]) for pair in pairs for key in pair[:2]}
         return {key for key, _ in sides - self._profiled}
 
     def estimates(self, pairs: Sequence[PairKey]) -> list[Estimate]:
-        """Return the slowdown of each pair, in order; all of them profiled.
-
-        Raises
-        ------
-        UnknownProfileError
-            If one is not.
-        """
+        """Return the slowdown of each pair, in order; a cold start where one is not profiled."""
         get = self._memo.get
         found = [get(pair) for pair in pairs]
         missing = list(dict.fromkeys(p for p, known in zip(pairs, found, strict=True) if not known))
         if not missing:
             return [estimate for estimate in found if estimate]
-        fresh = dict(zip(missing, self._predicted(self.bundle, missing), strict=True))
+        predicted = _predicted(self.bundle, missing)
+        fresh = dict(zip(missing, predicted, strict=True))
         for pair, estimate in fresh.items():
             self._memo.put(pair, estimate)
         return [known or fresh[pair] for pair, known in zip(pairs, found, strict=True)]
@@ -104,24 +92,29 @@ class Slowdowns:
         Returns
         -------
         list of Estimate
-            Marked as cold start and outside the domain, and at least as wide as ``NEUTRAL``: how
-            far a predicted profile is off shows only once the job has run alone.
+            Marked as cold start and outside the domain, and at least as wide as what is measured
+            of the neighbour beside anyone: how far a predicted profile is off shows only once the
+            job has run alone.
         """
-        profiles = pd.concat([self.bundle.tables[PROFILES], pd.DataFrame([profile])])
-        tables = {**self.bundle.tables, PROFILES: profiles.reset_index(drop=True)}
-        bundle = replace(self.bundle, tables=tables)
-        return [_widened(estimate) for estimate in self._predicted(bundle, pairs)]
+        tables = dict(self.bundle.tables)
+        known = tables[PROFILES]
+        row = pd.DataFrame([profile]).reindex(columns=known.columns).astype(known.dtypes)
+        tables[PROFILES] = pd.concat([known, row], ignore_index=True)
+        predicted = _predicted(replace(self.bundle, tables=tables), pairs)
+        measured = self.estimates(pairs)
+        return [_as_wide(*both) for both in zip(predicted, measured, strict=True)]
 
-    def _predicted(self, bundle: Bundle, pairs: Sequence[PairKey]) -> list[Estimate]:
-        frame = pd.DataFrame(pairs, columns=PAIR_COLUMNS)
-        return estimates_from(slowdown_estimates(bundle, frame), bundle.version, Source.MODEL)
+
+def _predicted(bundle: Bundle, pairs: Sequence[PairKey]) -> list[Estimate]:
+    frame = pd.DataFrame(pairs, columns=PAIR_COLUMNS)
+    return estimates_from(slowdown_estimates(bundle, frame), bundle.version)
 
 
-def _widened(estimate: Estimate) -> Estimate:
+def _as_wide(estimate: Estimate, measured: Estimate) -> Estimate:
     return replace(
         estimate,
-        lower=min(estimate.lower, NEUTRAL.lower),
-        upper=max(estimate.upper, NEUTRAL.upper),
+        lower=min(estimate.lower, measured.lower),
+        upper=max(estimate.upper, measured.upper),
         source=Source.COLD_START,
         in_domain=False,
     )

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from data.errors import SHOWN, RequestError
-from serving.limits import LARGEST_SIGNAL, NO_CONTROL_CHARACTERS, limit_of
+from serving.limits import LARGEST_SIGNAL, NO_CONTROL_CHARACTERS, Range, limit_of
 
 T = TypeVar("T")
 Schema = dict[str, Any]  # pydantic's core schema: nested dicts and lists
@@ -22,6 +22,7 @@ FoundFault = tuple[str, str, str]  # field, what was found, what was wanted
 SHOWN_CHARACTERS = 60
 REF_TEMPLATE = "#/components/schemas/{model}"
 _AS_THEY_ARE = ("cls", "metadata", "members", "default")
+WHOLE = "whole_number"
 _WANTED = {
     "missing": "this field",
     "unexpected_keyword_argument": "only documented fields",
@@ -30,7 +31,7 @@ _WANTED = {
     "dict_type": "an object",
     "string_type": "a text",
     "string_pattern_mismatch": "a text without control characters",
-    "int_type": "a whole number",
+    WHOLE: "a whole number in [{least}, {most}]",
     "float_type": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
@@ -57,7 +58,7 @@ class Reader(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         self.kind = kind
         self.schema: Schema = _tightened(TypeAdapter(kind).core_schema)
-        self._validator = SchemaValidator(self.schema)
+        self._validator = SchemaValidator(_with_whole_floats(self.schema))
 
     def read(self, body: bytes) -> T:
         """Return the value that a JSON body describes.
@@ -69,7 +70,7 @@ class Reader(Generic[T]):
             out of range. Names at most five fields.
         """
         try:
-            value: T = self._validator.validate_json(body, strict=True)
+            value: T = self._validator.validate_json(body)
         except ValidationError as error:
             raise RequestError(*faults(error)) from error
         return value
@@ -182,14 +183,44 @@ def _tightened_field(field: Schema, class_name: str) -> Schema:
 
 
 def _bounds(kind: str | None, class_name: str, field: str) -> Schema:
+    if kind in ("bool", "enum"):
+        return {"strict": True}
     if kind not in ("str", "int", "float", "tuple", "dict"):
         return {}
-    if kind == "float" and field == "signals":
-        return {"ge": 0.0, "le": LARGEST_SIGNAL, "allow_inf_nan": False}
     limit = limit_of(class_name, field, kind)
+    if kind == "float" and field == "signals":
+        limit = Range(0.0, LARGEST_SIGNAL)
     if kind == "int":
-        return {"ge": int(limit.least), "le": int(limit.most)}
+        return {"strict": True, "ge": int(limit.least), "le": int(limit.most)}
     if kind == "float":
-        return {"ge": limit.least, "le": limit.most, "allow_inf_nan": False}
-    lengths = {"min_length": int(limit.least), "max_length": int(limit.most)}
+        return {"strict": True, "ge": limit.least, "le": limit.most, "allow_inf_nan": False}
+    lengths = {"strict": True, "min_length": int(limit.least), "max_length": int(limit.most)}
     return {**lengths, "pattern": NO_CONTROL_CHARACTERS} if kind == "str" else lengths
+
+
+def _with_whole_floats(schema: Any) -> Any:
+    """Return `schema` reading 3.0 as 3 where a whole number is wanted: in JSON they are the same.
+
+    Leniency alone would also read "3" and true.
+    """
+    if isinstance(schema, list):
+        return [_with_whole_floats(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") != "int":
+        return {
+            key: value if key in _AS_THEY_ARE else _with_whole_floats(value)
+            for key, value in schema.items()
+        }
+    whole = {"type": "float", "multiple_of": 1.0, "allow_inf_nan": False}
+    return {
+        "type": "union",
+        "mode": "left_to_right",
+        "choices": [
+            schema,
+            {"type": "chain", "steps": [whole | {"strict": True}, schema | {"strict": False}]},
+        ],
+        "custom_error_type": WHOLE,
+        "custom_error_message": "a whole number",
+        "custom_error_context": {"least": schema["ge"], "most": schema["le"]},
+    }

@@ -18,6 +18,9 @@ from serving.champions import VersionFacts
 from serving.compiled import compiled
 from serving.files import example_values, write_facts
 
+ANYONE = pd.DataFrame(
+    {"side": ["any"], "key": "", "gpu_model": "", "value": 1.4, "lower": 1.0, "upper": 2.5}
+)
 KEYS = [f"k{number}" for number in range(12)]
 
 
@@ -65,7 +68,8 @@ def interference_bundle(profiles: pd.DataFrame, pairs: pd.DataFrame, shift: floa
         ),
         example_values=example_values(predict(rows[:9])),
     )
-    return Bundle(spec, "", predict, forest, {"profiles": profiles})
+    tables = {"profiles": profiles, "seen": profiles[["job_key", "family"]], "cold_start": ANYONE}
+    return Bundle(spec, "", predict, forest, tables)
 
 
 @pytest.fixture(scope="session")

@@ -77,9 +77,15 @@ def test_strange_body_is_refused_by_field(body, message):
         ({"submit_time": -1}, "submit_time: found -1, wanted at least 0"),
         ({"submit_time": "1"}, "submit_time: found '1', wanted a number"),
         ({"submit_time": None}, "submit_time: found None, wanted a number"),
-        ({"gpus": True}, "gpus: found True, wanted a whole number"),
+        ({"gpus": True}, r"gpus: found True, wanted a whole number in \[0, 1000000\]"),
+        ({"gpus": "1"}, "gpus: found '1', wanted a whole number"),
         ({"gpus": 1.5}, "gpus: found 1.5, wanted a whole number"),
-        ({"gpus": 10**30}, "gpus: found 1000.*, wanted at most 1000000"),
+        ({"gpus": -1}, "gpus: found -1, wanted a whole number"),
+        ({"gpus": -1.0}, "gpus: found -1.0, wanted a whole number"),
+        ({"gpus": 10**30}, "gpus: found 1000.*, wanted a whole number"),
+        ({"gpus": 1e30}, r"gpus: found 1e\+30, wanted a whole number"),
+        ({"gpus": float("nan")}, "gpus: found nan, wanted a whole number"),
+        ({"gpu_mem_mib": "1"}, "gpu_mem_mib: found '1', wanted a whole number"),
         ({"elapsed_s": -0.1}, "elapsed_s: found -0.1, wanted at least 0"),
         ({"structure": {}}, "structure.family: found nothing, wanted this field"),
     ],
@@ -87,6 +93,12 @@ def test_strange_body_is_refused_by_field(body, message):
 def test_value_out_of_range_is_refused_by_field(change, message):
     with pytest.raises(RequestError, match=message):
         Reader(RuntimeRequest).read(job(**change))
+
+
+def test_whole_float_stands_for_a_whole_number():
+    (read,) = Reader(RuntimeRequest).read(job(gpus=2.0, cpus=4.0)).jobs
+    assert (read.gpus, read.cpus) == (2, 4)
+    assert type(read.gpus) is int
 
 
 def test_number_too_large_for_a_float_is_refused():
