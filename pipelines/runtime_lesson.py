@@ -54,7 +54,7 @@ class RuntimeLesson:
         runtime_s = np.maximum(np.exp(rows.runtime_log), FLOOR_S)
         within = estimates["lower"].le(runtime_s) & estimates["upper"].ge(runtime_s)
         errors = np.abs(np.log(estimates["value"].to_numpy()) - rows.runtime_log)
-        return Answers(errors, within.to_numpy(dtype=np.float64))
+        return Answers(errors, within.astype("float64").to_numpy())
 
     def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
         frames = [frame for frame in (self._known, logged) if len(frame)]
