@@ -43,6 +43,9 @@ class FakeService:
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        while any(_state(task) != "T" for task in tasks.iterdir()):
+            time.sleep(0.001)  # the threads stop one after the other
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
@@ -56,6 +59,13 @@ class FakeService:
         if not self.delivered_path.exists():
             return []
         return [json.loads(line) for line in self.delivered_path.read_text().splitlines()]
+
+
+def _state(task: Path) -> str:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "T"  # it has ended
 
 
 @pytest.fixture(scope="module")
