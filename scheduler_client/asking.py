@@ -15,6 +15,8 @@ class Asking:
     ----------
     error : PredictionError, optional
         The outage that ended them.
+    lacks_model : bool
+        Whether the endpoint answered, but with nothing that a model said.
     was_answered : bool
         Whether any was answered.
     """
@@ -22,7 +24,15 @@ class Asking:
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self.error: PredictionError | None = None
+        self.lacks_model = False
         self.was_answered = False
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with the endpoint, or None."""
+        if self.error is not None:
+            return str(self.error)
+        return "no model answers; its /readyz says why" if self.lacks_model else None
 
     def may_go(self, now_s: float) -> bool:
         """Return whether to ask one more."""
@@ -53,13 +63,13 @@ class LevelWatch:
         only an answer recovers.
         """
         if level is Level.MODEL:
-            is_news = asking.was_answered and asking.error is None
+            is_news = asking.was_answered and asking.fault is None
         else:
-            is_news = asking.error is not None
+            is_news = asking.fault is not None
         if not is_news or level is self.level:
             return
         self.level = level
         if level is Level.MODEL:
             log_event("recovered", question=self._question, level=level)
         else:
-            log_fault("degraded", question=self._question, level=level, error=str(asking.error))
+            log_fault("degraded", question=self._question, level=level, error=asking.fault)

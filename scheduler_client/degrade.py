@@ -5,10 +5,10 @@ pending job gets a forecast, and the forecast says at which level it was made.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from data.domain import Card, JobRequest
+from data.domain import Card, Estimate, JobRequest, Placement
 from data.errors import PredictionError, PredictionRefusedError
 from scheduler_client.asking import Asking, LevelWatch
 from scheduler_client.card_classes import card_classes
@@ -23,6 +23,8 @@ from scheduler_client.profiles import ProfileBook
 from scheduler_client.runtime_answers import RuntimeAnswers
 from scheduler_client.view import ClusterView
 
+NO_MODEL = "none"
+"""The model version of an estimate that no model made."""
 LEAST_REFUSAL_S = 1.0
 """For so long, at least, a refused question is not asked again."""
 
@@ -52,6 +54,7 @@ class Forecaster:
         self._last_good = LastGood(settings.fresh_s, settings.last_good_s)
         self._runtimes = RuntimeAnswers(predictor, settings, clock)
         self._refused_until_s: dict[JobClass, float] = {}
+        self._rest_s = max(LEAST_REFUSAL_S, settings.fresh_s)
         self._watch = LevelWatch("placements")
 
     @property
@@ -97,7 +100,8 @@ class Forecaster:
         shared = [card for card in classes if card.resident_keys]
         if known and (not shared or any(card in known for card in shared)):
             return _forecast(known, Level.LAST_GOOD)
-        return heuristic_forecast(job_class, classes, self._profiles)
+        fallback = heuristic_forecast(job_class, classes, self._profiles)
+        return replace(fallback, memory={**fallback.memory, **_memory(known)})
 
     def _ask(
         self, job: JobRequest, classes: Sequence[CardClass], view: ClusterView, asking: Asking
@@ -107,16 +111,28 @@ class Forecaster:
         try:
             found = self._predictor.placements(job, cards, asking.left_s(self._clock()))
         except PredictionRefusedError as error:
-            rest_s = max(LEAST_REFUSAL_S, self._settings.fresh_s)
-            self._refused_until_s[job_class] = self._clock() + rest_s
+            self._refused_until_s[job_class] = self._clock() + self._rest_s
             log_fault("refused", question="placements", job_id=job.job_id, error=str(error))
         except PredictionError as error:
             asking.error = error
         else:
             asking.was_answered = True
-            answered_s = self._clock()
-            for card, placement in zip(classes, found, strict=True):
-                self._last_good.put(job_class, card, placement, answered_s)
+            self._keep(job_class, zip(classes, found, strict=True), asking)
+
+    def _keep(
+        self,
+        job_class: JobClass,
+        answers: Iterable[tuple[CardClass, Placement]],
+        asking: Asking,
+    ) -> None:
+        """Remember what a model said; an endpoint without one has its own guess, no prediction."""
+        now_s = self._clock()
+        for card, placement in answers:
+            if card.resident_keys and placement.job_slowdown.model_version == NO_MODEL:
+                asking.lacks_model = True
+                self._refused_until_s[job_class] = now_s + self._rest_s
+            else:
+                self._last_good.put(job_class, card, placement, now_s)
 
     def _may_ask(self, job_class: JobClass) -> bool:
         """Return whether this very question was not refused a short while ago."""
@@ -135,9 +151,12 @@ class Forecaster:
 
 
 def _forecast(known: Mapping[CardClass, Known], level: Level) -> JobForecast:
-    memory = {card.gpu_model: answer.memory for card, answer in known.items()}
     shared = {c: answer.colocation for c, answer in known.items() if c.resident_keys}
-    return JobForecast(memory=memory, colocations=shared, level=level)
+    return JobForecast(memory=_memory(known), colocations=shared, level=level)
+
+
+def _memory(known: Mapping[CardClass, Known]) -> dict[str, Estimate]:
+    return {card.gpu_model: answer.memory for card, answer in known.items()}
 
 
 def _example(card: CardClass, number: int, view: ClusterView) -> Card:

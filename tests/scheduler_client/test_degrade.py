@@ -1,5 +1,6 @@
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,7 @@ class ScriptedPredictor:
         self.runtime_error: Exception | None = None
         self.asked: list[tuple[str, int]] = []
         self.takes_s = 0.0
+        self.version = "m/1"
         self._clock = clock
 
     def placements(self, job, cards, within_s=None):
@@ -39,7 +41,7 @@ class ScriptedPredictor:
         return tuple(
             Placement(
                 card.card_id,
-                estimate(1.0 + 0.2 * len(card.residents)),
+                replace(estimate(1.0 + 0.2 * len(card.residents)), model_version=self.version),
                 tuple(estimate(1.1) for _ in card.residents),
                 estimate(500.0),
                 fits=True,
@@ -233,6 +235,20 @@ def test_a_refused_question_concerns_only_its_job(forecaster, predictor, view, c
     clock[0], predictor.error = 6.0, None
     assert forecaster.forecast(view, 2)["1"].level is Level.MODEL
     assert events(caplog)[0] == ("refused", "placements")
+
+
+def test_an_endpoint_without_a_model_has_nothing_to_say(forecaster, predictor, view, clock, caplog):
+    predictor.version = "none"
+    forecast = forecaster.forecast(view, 2)["1"]
+    assert forecast.level is Level.EXCLUSIVE
+    assert forecast.colocation(BESIDE_GAN) is None
+    assert forecast.memory["A100"].value == 500.0
+    assert forecast.runtime.value == 60.0
+    forecaster.forecast(view, 2)
+    clock[0], predictor.version = 6.0, "m/1"
+    assert forecaster.forecast(view, 2)["1"].level is Level.MODEL
+    assert predictor.asked.count(("bert", 3)) == 2
+    assert events(caplog) == [("degraded", "exclusive"), ("recovered", "model")]
 
 
 def test_runtimes_may_fail_alone(forecaster, predictor, view, clock, caplog):
