@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+import pandas as pd
 from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 
@@ -150,6 +151,14 @@ class LessonChallenger:
             for name, version in versions.items():
                 registry.promote(name, version)
         return [Challenge(n, version, former[n], decision) for n, version in versions.items()]
+
+
+def ends(estimates: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """Return ``value``, ``lower`` and ``upper`` of a frame of estimates as arrays."""
+    value, lower, upper = (
+        estimates[name].to_numpy(np.float64) for name in ("value", "lower", "upper")
+    )
+    return value, lower, upper
 
 
 def gate_metrics(decision: Verdict) -> dict[str, float]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from data.jobs_frame import jobs_frame
 from features.history import FLOOR_S, MINUTE_S
-from pipelines.challenge import Answers, Trained
+from pipelines.challenge import Answers, Trained, ends
 from pipelines.finished_jobs import FinishedJobs
 from pipelines.runtime import finished_rows, train_runtime
 from pipelines.runtime_fit import CLUSTER_MODEL, USER_MODEL
@@ -52,9 +52,9 @@ class RuntimeLesson:
         cluster, user = bundles
         estimates = runtime_estimates(cluster, user, rows.features, np.zeros(len(rows)))
         runtime_s = np.maximum(np.exp(rows.runtime_log), FLOOR_S)
-        within = estimates["lower"].le(runtime_s) & estimates["upper"].ge(runtime_s)
-        errors = np.abs(np.log(estimates["value"].to_numpy()) - rows.runtime_log)
-        return Answers(errors, within.astype("float64").to_numpy())
+        value, lower, upper = ends(estimates)
+        within = (lower <= runtime_s) & (runtime_s <= upper)
+        return Answers(np.abs(np.log(value) - rows.runtime_log), within.astype(np.float64))
 
     def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
         frames = [frame for frame in (self._known, logged) if len(frame)]
