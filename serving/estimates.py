@@ -3,7 +3,9 @@
 import pandas as pd
 
 from data.domain import Estimate, Source
+from data.errors import BadModelError
 
+LARGEST = 1e15
 COLUMNS = ("value", "lower", "upper", "in_domain", "source")
 
 
@@ -15,7 +17,13 @@ def estimates_from(frame: pd.DataFrame, version: str) -> list[Estimate]:
     frame : DataFrame of shape (n, >= 5)
         ``value``, ``lower``, ``upper``, ``in_domain`` and ``source``, as every inference core
         gives them.
+        Beyond ``LARGEST`` they are cut: JSON holds no infinity.
     version : str
+
+    Raises
+    ------
+    BadModelError
+        If a value or bound is NaN.
 
     Examples
     --------
@@ -24,6 +32,10 @@ def estimates_from(frame: pd.DataFrame, version: str) -> list[Estimate]:
     >>> estimates_from(frame, "m/1")[0].source
     <Source.MODEL: 'model'>
     """
+    bounds = frame[["value", "lower", "upper"]]
+    if bounds.isna().to_numpy().any():
+        raise BadModelError(f"{version}: found an answer that is no number, wanted one a row")
+    frame = frame.assign(**bounds.clip(-LARGEST, LARGEST))
     columns = (frame[name].tolist() for name in COLUMNS)
     return [
         Estimate(value, lower, upper, version, _SOURCES[source], in_domain)

@@ -130,4 +130,6 @@ def profile_of(profiles: pd.DataFrame, job_key: str, gpu_model: str) -> dict[str
     """
     at = (profiles["job_key"] == job_key) & (profiles["gpu_model"] == gpu_model)
     signals = profiles.loc[at, profiles.columns.intersection(list(PROFILE_COLUMNS))]
-    return {str(name): float(values.iloc[0]) for name, values in signals.dropna(axis=1).items()}
+    if signals.empty:
+        return {}
+    return {str(name): float(value) for name, value in signals.iloc[0].dropna().items()}

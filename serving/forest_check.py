@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from data.errors import BadModelError
-from serving.bundle import Bundle, Floats, ModelSpec
+from serving.bundle import Bundle, Floats
 from serving.forest_few import FewRows
 from serving.forest_layout import compiled_forest
+from serving.probing import probe_rows, probed
 
 FEW_ROWS = 4  # up to here LightGBM's walk is quicker than numpy's (measured)
 TOLERANCE = 1e-9
-PROBES = 256
-MISSING_SHARE = 0.1
 
 
 def with_compiled_forest(bundle: Bundle) -> Bundle:
@@ -21,14 +20,15 @@ def with_compiled_forest(bundle: Bundle) -> Bundle:
     Parameters
     ----------
     bundle : Bundle
-        One whose estimator is no forest is returned as it is.
+        One whose estimator is no forest is returned as it is, once it has answered too.
 
     Raises
     ------
     BadModelError
-        If the forest's arrays are unsound, or the compiled form differs from the estimator by
-        more than 1e-9 on the stored examples or on rows drawn from the training range.
+        If the model cannot answer the rows of ``serving.probing``, the forest's arrays are
+        unsound, or the compiled form answers them differently by more than 1e-9.
     """
+    native = probed(bundle)
     estimators = getattr(bundle.estimator, "estimators_", None)
     if estimators is None:
         return bundle
@@ -42,28 +42,9 @@ def with_compiled_forest(bundle: Bundle) -> Bundle:
         return forest.predict(rows)
 
     probes = probe_rows(bundle.spec)
-    native = bundle.predict(probes)
     for rows, wanted in ((probes, native), (probes[:FEW_ROWS], native[:FEW_ROWS])):
         _check_equal(bundle.version, predict(rows), wanted)
     return replace(bundle, predict=predict)
-
-
-def probe_rows(spec: ModelSpec) -> Floats:
-    """Return the stored examples and rows drawn from the training range, some values missing.
-
-    Returns
-    -------
-    array of shape (n, n_features), float64
-        The same for the same spec.
-    """
-    random = np.random.default_rng(0)
-    low = np.array([spec.low.get(name, 0.0) for name in spec.features])
-    high = np.array([spec.high.get(name, 0.0) for name in spec.features])
-    share = random.random((PROBES, len(low)))
-    drawn = low * (1 - share) + high * share
-    drawn[random.random(drawn.shape) < MISSING_SHARE] = np.nan
-    stored = np.array(spec.example_rows, dtype=np.float64).reshape(-1, len(low))
-    return np.concatenate([stored, drawn])
 
 
 def _check_equal(version: str, found: Floats, wanted: Floats) -> None:

@@ -35,7 +35,7 @@ def memory_need(
     -------
     Estimate
         Measured, else predicted from the structure, else what was requested (source
-        ``heuristic``), else unknown (source ``cold_start``).
+        ``heuristic``), else unknown (source ``cold_start``). Never above ``UNKNOWN_MIB``.
     """
     measured = peaks_mib.get((job.job_key, gpu_model))
     if measured is not None:
@@ -43,11 +43,18 @@ def memory_need(
     if job.structure is not None:
         estimate = predicted(replace(job.structure, gpu_model=gpu_model))
         if estimate is not None:
-            return estimate
+            return _capped(estimate)
     if job.gpu_mem_mib is not None:
         requested = float(job.gpu_mem_mib)
         return Estimate(requested, 0.0, requested, "none", Source.HEURISTIC, in_domain=False)
     return UNKNOWN
+
+
+def _capped(estimate: Estimate) -> Estimate:
+    value, lower, upper = (
+        min(each, UNKNOWN_MIB) for each in (estimate.value, estimate.lower, estimate.upper)
+    )
+    return replace(estimate, value=value, lower=lower, upper=upper)
 
 
 def measured_peak(peak_mib: float, version: str) -> Estimate:

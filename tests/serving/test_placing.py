@@ -97,6 +97,13 @@ def test_measured_peak_comes_before_everything():
     assert (need.value, need.source) == (100.0, "model")
 
 
+def test_prediction_beyond_any_card_is_cut():
+    huge = Estimate(1e12, 1e11, 1e13, "m/1", Source.MODEL)
+    job = JobRequest("9", "ada", "q", "new", 0.0, structure=ModelStructure("dlrm", 8))
+    need = memory_need(job, "V100", {}, lambda structure: huge)
+    assert (need.lower, need.value, need.upper) == (2.0**20,) * 3
+
+
 def test_structure_is_predicted_for_the_card_at_hand():
     asked = []
     job = JobRequest("9", "ada", "q", "new", 0.0, structure=ModelStructure("dlrm", 8))
