@@ -6,7 +6,7 @@ pending job gets a forecast, and the forecast says at which level it was made.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from data.domain import Card, Estimate, JobRequest, Placement
 from data.errors import PredictionError, PredictionRefusedError
@@ -27,6 +27,15 @@ NO_MODEL = "none"
 """The model version of an estimate that no model made."""
 LEAST_REFUSAL_S = 1.0
 """For so long, at least, a refused question is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A job, and examples of the classes of cards it might go to."""
+
+    job: JobRequest
+    classes: tuple[CardClass, ...]
+    cards: tuple[Card, ...]
 
 
 class Forecaster:
@@ -55,6 +64,7 @@ class Forecaster:
         self._runtimes = RuntimeAnswers(predictor, settings, clock)
         self._refused_until_s: dict[JobClass, float] = {}
         self._rest_s = max(LEAST_REFUSAL_S, settings.fresh_s)
+        self._newest_question: _Question | None = None
         self._watch = LevelWatch("placements")
 
     @property
@@ -92,8 +102,8 @@ class Forecaster:
         job_class = JobClass.of(job)
         missing = self._last_good.missing(job_class, classes, self._clock())
         if missing and self._may_ask(job_class) and asking.may_go(self._clock()):
-            self._ask(job, missing, view, asking)
-            missing = self._last_good.missing(job_class, classes, self._clock())
+            cards = tuple(_example(card, number, view) for number, card in enumerate(missing))
+            missing = () if self._ask(_Question(job, missing, cards), asking) else missing
         known = self._last_good.usable(job_class, classes, self._clock())
         if not missing:
             return _forecast(known, Level.MODEL)
@@ -103,21 +113,21 @@ class Forecaster:
         fallback = heuristic_forecast(job_class, classes, self._profiles)
         return replace(fallback, memory={**fallback.memory, **_memory(known)})
 
-    def _ask(
-        self, job: JobRequest, classes: Sequence[CardClass], view: ClusterView, asking: Asking
-    ) -> None:
-        job_class = JobClass.of(job)
-        cards = [_example(card, number, view) for number, card in enumerate(classes)]
+    def _ask(self, question: _Question, asking: Asking) -> bool:
+        """Ask, and remember the answers; return whether a model gave them."""
+        self._newest_question, job = question, question.job
         try:
-            found = self._predictor.placements(job, cards, asking.left_s(self._clock()))
+            found = self._predictor.placements(job, question.cards, asking.left_s(self._clock()))
         except PredictionRefusedError as error:
-            self._refused_until_s[job_class] = self._clock() + self._rest_s
+            self._refused_until_s[JobClass.of(job)] = self._clock() + self._rest_s
             log_fault("refused", question="placements", job_id=job.job_id, error=str(error))
+            return False
         except PredictionError as error:
             asking.error = error
-        else:
-            asking.was_answered = True
-            self._keep(job_class, zip(classes, found, strict=True), asking)
+            return False
+        asking.was_answered = True
+        self._keep(JobClass.of(job), zip(question.classes, found, strict=True), asking)
+        return not asking.lacks_model
 
     def _keep(
         self,
@@ -139,15 +149,9 @@ class Forecaster:
         return self._clock() >= self._refused_until_s.get(job_class, float("-inf"))
 
     def _probe(self, asking: Asking) -> None:
-        """Find out whether a lost endpoint is back while no job needs it."""
-        if self._watch.level is Level.MODEL:
-            return
-        try:
-            self._predictor.models(asking.left_s(self._clock()))
-        except PredictionError as error:
-            asking.error = error
-        else:
-            asking.was_answered = True
+        """Find out, by the newest question, whether a lost endpoint is back while no job waits."""
+        if self._watch.level is not Level.MODEL and self._newest_question is not None:
+            self._ask(self._newest_question, asking)
 
 
 def _forecast(known: Mapping[CardClass, Known], level: Level) -> JobForecast:

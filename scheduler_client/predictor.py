@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from data.domain import Card, Estimate, JobRequest, Placement, ServedModel
+from data.domain import Card, Estimate, JobRequest, Placement
 
 
 class Predictor(Protocol):
@@ -22,8 +22,4 @@ class Predictor(Protocol):
         self, jobs: Sequence[JobRequest], within_s: float | None = None
     ) -> tuple[Estimate, ...]:
         """Return the whole runtime of each job (s), in their order."""
-        ...
-
-    def models(self, within_s: float | None = None) -> tuple[ServedModel, ...]:
-        """Return which models answer."""
         ...

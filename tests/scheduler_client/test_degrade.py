@@ -56,12 +56,6 @@ class ScriptedPredictor:
             raise self.runtime_error or self.error
         return tuple(estimate(60.0) for _ in jobs)
 
-    def models(self, within_s=None):
-        self.asked.append(("models", 0))
-        if self.error:
-            raise self.error
-        return ()
-
 
 @pytest.fixture
 def clock():
@@ -107,6 +101,14 @@ def profile_of(key: str, util: float) -> FinishedJob:
     return FinishedJob(
         key, 1, "ada", "q", key, 1, 0.0, 0.0, 10.0, Outcome.OK, (segment,), signals=signals
     )
+
+
+def test_answers_that_are_never_fresh_count_in_their_own_cycle(predictor, profiles, view):
+    settings = PredictionSettings(deadline_s=1.0, fresh_s=0.0, last_good_s=100.0)
+    forecaster = Forecaster(predictor, settings, profiles)
+    assert forecaster.forecast(view, 2)["1"].level is Level.MODEL
+    assert forecaster.forecast(view, 2)["1"].level is Level.MODEL
+    assert predictor.asked.count(("bert", 3)) == 2
 
 
 def test_a_working_predictor_answers_at_level_model(forecaster, predictor, view):

@@ -43,9 +43,6 @@ class Silent:
     def runtimes(self, jobs, within_s=None):
         raise DOWN
 
-    def models(self, within_s=None):
-        raise DOWN
-
 
 class JobLogFake:
     """Takes finished jobs, unless told otherwise."""

@@ -24,7 +24,7 @@ from scheduler_client.run import RunRules, run
 from scheduler_client.spool import Spool
 from scheduler_client.submission import Submission
 
-SETTINGS = SchedulerSettings(prediction=PredictionSettings(0.3, 0.05, 60.0))
+SETTINGS = SchedulerSettings(prediction=PredictionSettings(0.3, 0.0, 60.0))
 BREAKER = BreakerRules(failures_to_open=2, rest_s=0.05, longest_rest_s=0.2)
 COMMANDS = (("/bin/sleep", "0.05"), (sys.executable, "-I", "-c", "sum(range(100_000))"))
 
