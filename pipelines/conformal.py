@@ -1,0 +1,144 @@
+"""Calibrated intervals from the errors on rows that were held out.
+
+Split conformal prediction: Papadopoulos et al., "Inductive Confidence Machines for Regression",
+ECML 2002. Residuals pooled over folds: Vovk, "Cross-conformal predictors", Annals of Mathematics
+and Artificial Intelligence, 2015. One quantile a group (Mondrian): Vovk, Gammerman and Shafer,
+"Algorithmic Learning in a Random World", 2005.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from serving.bundle import Calibration, Floats
+
+LEVEL = 0.9
+MIN_GROUP_ROWS = 60  # below, the 5 % quantile rests on fewer than three rows
+MIN_OUTSIDE_ROWS = 20
+WIDEST_OUTSIDE = 4.0
+DEFAULT_OUTSIDE = 1.5  # where no held-out row lay outside what was learnt
+
+
+def residual_quantiles(residuals: Floats, level: float = LEVEL) -> tuple[float, float]:
+    """Return the two quantiles between which a new residual lies with probability `level`.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64, n >= 1
+        Observed minus predicted, on held-out rows.
+    level : float
+        In (0, 1).
+
+    Returns
+    -------
+    lower, upper : float
+        Order statistics with the correction for a finite sample; of too few rows the extremes,
+        which then cover less than `level`.
+
+    Examples
+    --------
+    >>> residual_quantiles(np.arange(1.0, 100.0), 0.9)
+    (5.0, 95.0)
+    >>> residual_quantiles(np.array([-1.0, 3.0]), 0.9)
+    (-1.0, 3.0)
+    """
+    ordered, n, tail = np.sort(residuals), len(residuals), (1 - level) / 2
+    # The tolerance keeps (n + 1) * tail = 5 from becoming 4.999….
+    low = int(np.floor((n + 1) * tail + 1e-9))
+    high = int(np.ceil((n + 1) * (1 - tail) - 1e-9))
+    return float(ordered[max(low, 1) - 1]), float(ordered[min(high, n) - 1])
+
+
+def calibration(
+    residuals: Floats,
+    groupings: Sequence[pd.Series],
+    default: tuple[float, float] | None = None,
+    outside: float = 1.0,
+    level: float = LEVEL,
+) -> Calibration:
+    """Return the quantiles of all residuals and of each group that is large enough.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64, n >= 1
+    groupings : sequence of Series of str, each of length n
+        Names of groups, from coarse to fine; a row may be in one group of each.
+    default : tuple of float, optional
+        Quantiles of any other group; those of all residuals without.
+    outside : float
+        As in ``Calibration``.
+    level : float
+
+    Examples
+    --------
+    >>> residuals = np.linspace(-1, 1, 99)
+    >>> found = calibration(residuals, [pd.Series(["a"] * 60 + ["b"] * 39)])
+    >>> sorted(found.groups), round(found.default[1], 2)
+    (['a'], 0.92)
+    """
+    groups: dict[str, tuple[float, float]] = {}
+    for grouping in groupings:
+        names = grouping.to_numpy(dtype=str)
+        for name, rows in zip(*np.unique(names, return_counts=True), strict=True):
+            if rows >= MIN_GROUP_ROWS:
+                groups[str(name)] = residual_quantiles(residuals[names == name], level)
+    return Calibration(level, default or residual_quantiles(residuals, level), groups, outside)
+
+
+def cross_intervals(
+    residuals: Floats, folds: pd.Series, level: float = LEVEL
+) -> tuple[Floats, Floats]:
+    """Return, for each row, the residual quantiles of all folds but its own.
+
+    What an interval covers cannot be told from the rows that it was calibrated on.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64
+    folds : Series of str, length n
+        Two folds at least; the rows of a single one get its own quantiles.
+    level : float
+
+    Returns
+    -------
+    low, high : array of shape (n,), float64
+
+    Examples
+    --------
+    >>> low, high = cross_intervals(np.array([-1.0, 1.0, -3.0, 3.0]), pd.Series(list("aabb")))
+    >>> low.tolist(), high.tolist()
+    ([-3.0, -3.0, -1.0, -1.0], [3.0, 3.0, 1.0, 1.0])
+    """
+    names = folds.to_numpy(dtype=str)
+    low, high = np.empty(len(residuals)), np.empty(len(residuals))
+    for name in np.unique(names):
+        own = names == name
+        others = residuals[~own] if not own.all() else residuals
+        low[own], high[own] = residual_quantiles(others, level)
+    return low, high
+
+
+def outside_factor(residuals: Floats, in_domain: NDArray[np.bool_], level: float = LEVEL) -> float:
+    """Return how much wider intervals must be where the input lies outside what was learnt.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64
+        On held-out rows.
+    in_domain : array of shape (n,), bool
+    level : float
+
+    Returns
+    -------
+    float
+        Ratio of the `level` quantiles of the absolute residuals, outside to inside, in [1, 4];
+        1.5 where too few rows of either kind were held out to tell.
+    """
+    size = np.abs(residuals)
+    if min(in_domain.sum(), (~in_domain).sum()) < MIN_OUTSIDE_ROWS:
+        return DEFAULT_OUTSIDE
+    inside, outside = (float(np.quantile(size[rows], level)) for rows in (in_domain, ~in_domain))
+    ratio = outside / inside if inside > 0 else DEFAULT_OUTSIDE
+    return float(np.clip(ratio, 1.0, WIDEST_OUTSIDE))
