@@ -51,7 +51,8 @@ class InterferenceLesson:
         runs = _together(self._known, production_runs(learnt.jobs, self._known))
         audit, found = audited(runs), profiles(runs)
         # A neighbour that never ran alone has no profile to learn from yet.
-        is_profiled = (profile_positions(found, audit.labels) >= 0).all(axis=1)
+        at = profile_positions(found, audit.labels)
+        is_profiled = (at[:, 0] >= 0) & (at[:, 1] >= 0)
         return [train_interference(audit.labels.loc[is_profiled], found, self._seed, audit)]
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:

@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 
 from data.jobs_frame import jobs_frame
-from features.history import FLOOR_S, MINUTE_S
+from features.history import FLOOR_S
 from pipelines.challenge import Answers, Trained, ends
 from pipelines.finished_jobs import FinishedJobs
 from pipelines.runtime import finished_rows, train_runtime
 from pipelines.runtime_fit import CLUSTER_MODEL, USER_MODEL
 from serving.bundle import Bundle
 from serving.runtime import runtime_estimates
+
+MINUTE_S = 60.0
 
 
 class RuntimeLesson:
