@@ -12,6 +12,7 @@ from data.joblog import Appended, JobLog
 from data.jobs_frame import jobs_frame
 from features.history import RuntimeHistory
 from features.requests import requests_frame
+from serving.live_profiles import LiveProfiles
 
 PAGE = 5_000
 
@@ -30,6 +31,7 @@ class HistoryState:
         self._open_log = open_log
         self._log: JobLog | None = None
         self._history = RuntimeHistory()
+        self._profiles = LiveProfiles()
         self._sequence = 0
         # `observe` changes what `transform` reads, and the two are called from different threads.
         self._lock = threading.Lock()
@@ -39,6 +41,11 @@ class HistoryState:
     def sequence(self) -> int:
         """The newest entry of the job log that the history holds; 0 before the first."""
         return self._sequence
+
+    @property
+    def profiles(self) -> pd.DataFrame:
+        """Profiles of the jobs that ran alone; the same object until they change."""
+        return self._profiles.table
 
     def catch_up(self) -> int:
         """Read what is new in the job log, page by page, and return how many jobs that were.
@@ -52,6 +59,7 @@ class HistoryState:
         with self._catching_up:
             while page := self._opened().since(self._sequence, PAGE):
                 jobs = jobs_frame(job for _, job in page)
+                self._profiles.observe(job for _, job in page)
                 with self._lock:
                     self._history.observe(jobs)
                     self._sequence = page[-1][0]

@@ -42,6 +42,8 @@ from serving.slowdowns import PAIR_COLUMNS, PROFILES, Slowdowns
 
 INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
 
+PEAK = "gpu_mem_peak_mib"
+
 RuntimeFeatures = Callable[[Sequence[JobRequest]], pd.DataFrame]
 """From requests to ``features.history.USER_FEATURES``, read from the history as it is now."""
 
@@ -54,19 +56,22 @@ class Predictor:
     bundles : mapping of str to Bundle
         By registered name.
     runtime_features : callable
+    live : DataFrame, ``data.schemas.PROFILES``, optional
+        Profiles of jobs that ran alone since the interference model was trained.
     previous : Predictor, optional
-        What served before: its memory of pairs stays where its interference model does.
+        What served before: its memory of pairs stays where model and profiles do.
     """
 
     def __init__(
         self,
         bundles: Mapping[str, Bundle],
         runtime_features: RuntimeFeatures,
+        live: pd.DataFrame | None = None,
         previous: "Predictor | None" = None,
     ) -> None:
         self._bundles, self._runtime_features = bundles, runtime_features
-        self._slowdowns = _slowdowns(bundles.get(INTERFERENCE), previous)
-        self._peaks_mib = _peaks_mib(bundles.get(INTERFERENCE))
+        self._slowdowns = _slowdowns(bundles.get(INTERFERENCE), live, previous)
+        self._peaks_mib = _peaks_mib(self._slowdowns)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -163,7 +168,7 @@ class Predictor:
             As `slowdowns`.
         """
         (estimate,) = self.slowdowns([pair])
-        bundle = self._needed(INTERFERENCE)
+        bundle = self._needed_slowdowns().bundle
         profiles = bundle.tables[PROFILES]
         asked = pd.DataFrame([(pair.job_key, pair.neighbour_key, pair.gpu_model)])
         features = pair_features(profiles, asked.set_axis(PAIR_COLUMNS, axis="columns"))
@@ -241,19 +246,23 @@ class Predictor:
         return self._slowdowns
 
 
-def _slowdowns(bundle: Bundle | None, previous: Predictor | None) -> Slowdowns | None:
-    if bundle is None:
+def _slowdowns(
+    trained: Bundle | None, live: pd.DataFrame | None, previous: Predictor | None
+) -> Slowdowns | None:
+    if trained is None:
         return None
     kept = previous._slowdowns if previous else None
-    return kept if kept is not None and kept.bundle is bundle else Slowdowns(bundle)
+    if kept is not None and kept.trained is trained and kept.live is live:
+        return kept
+    return Slowdowns(trained, live)
 
 
-def _peaks_mib(bundle: Bundle | None) -> Mapping[tuple[str, str], Estimate]:
-    if bundle is None or "gpu_mem_peak_mib" not in bundle.tables[PROFILES]:
+def _peaks_mib(slowdowns: Slowdowns | None) -> Mapping[tuple[str, str], Estimate]:
+    if slowdowns is None or PEAK not in slowdowns.bundle.tables[PROFILES]:
         return {}
-    measured = bundle.tables[PROFILES].dropna(subset=["gpu_mem_peak_mib"])
-    columns = (measured[name] for name in ("job_key", "gpu_model", "gpu_mem_peak_mib"))
+    measured = slowdowns.bundle.tables[PROFILES].dropna(subset=[PEAK])
+    columns = (measured[name] for name in ("job_key", "gpu_model", PEAK))
     return {
-        (job_key, gpu_model): measured_peak(float(peak_mib), bundle.version)
+        (job_key, gpu_model): measured_peak(float(peak_mib), slowdowns.bundle.version)
         for job_key, gpu_model, peak_mib in zip(*columns, strict=True)
     }

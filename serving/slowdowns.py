@@ -9,6 +9,7 @@ from data.domain import Estimate, Source
 from serving.bundle import Bundle
 from serving.estimates import estimates_from
 from serving.interference import slowdown_estimates
+from serving.live_profiles import with_live_profiles
 from serving.memo import Memo
 from serving.placing import CardKind, PairKey, Sharing
 
@@ -22,12 +23,17 @@ class Slowdowns:
 
     Parameters
     ----------
-    bundle : Bundle
+    trained : Bundle
         ``colocast-interference``, with its table ``profiles``.
+    live : DataFrame, ``data.schemas.PROFILES``, optional
+        Profiles of jobs that training had not seen.
 
     Attributes
     ----------
+    trained, live
+        As given.
     bundle : Bundle
+        The trained one with all profiles.
     sharings : Memo
         What was made of the estimates, by job key and kind of card.
 
@@ -37,9 +43,12 @@ class Slowdowns:
     one version once answered, it answers from memory.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
-        profiles = bundle.tables[PROFILES]
+    def __init__(self, trained: Bundle, live: pd.DataFrame | None = None) -> None:
+        self.trained, self.live = trained, live
+        profiles = trained.tables[PROFILES]
+        if live is not None:
+            profiles = with_live_profiles(profiles, live)
+        self.bundle = replace(trained, tables={**trained.tables, PROFILES: profiles})
         self._profiled = frozenset(zip(profiles["job_key"], profiles["gpu_model"], strict=True))
         self.sharings: Memo[tuple[str, CardKind], Sharing] = Memo()
         self._memo: Memo[PairKey, Estimate] = Memo()

@@ -71,15 +71,15 @@ class ServingState:
 
     def start(self, interval_s: float) -> None:
         """Load what there is, then follow the registry and the job log in the background."""
-        self.refresh()
         try:
-            self._follow_log()
+            self.follow_log()
         except JobLogError as error:
             LOG.warning("starting without the job log: %s", error)
+        self.refresh()
         seed = random.Random(os.getpid())  # noqa: S311 - jitter, not a secret
         self._threads = [
             Repeater("registry", self.refresh, interval_s, seed),
-            Repeater("job log", self._follow_log, interval_s, seed),
+            Repeater("job log", self.follow_log, interval_s, seed),
         ]
         _freeze()
         for thread in self._threads:
@@ -100,6 +100,21 @@ class ServingState:
             _freeze()
         registry_up = not current.registry_error
         self._metrics.models(current.served(), current.swaps, registry_up=registry_up)
+
+    def follow_log(self) -> None:
+        """Read what is new in the job log; let what it teaches serve.
+
+        Raises
+        ------
+        JobLogError
+            If the log cannot be read now.
+        """
+        try:
+            self._history.catch_up()
+        finally:
+            self._metrics.sequence(self._history.sequence)
+            if self._history.profiles is not self._built_with:
+                self._store.rebuild()
 
     def predictor(self) -> Predictor:
         """Return the predictor that serves now."""
@@ -125,12 +140,9 @@ class ServingState:
             return f"no {NEEDED} in the cache, and no registry: {current.registry_error}"
         return f"no version of {NEEDED} has the alias champion; train or promote one"
 
-    def _follow_log(self) -> None:
-        self._history.catch_up()
-        self._metrics.sequence(self._history.sequence)
-
     def _built(self, bundles: Mapping[str, Bundle], previous: Predictor | None) -> Predictor:
-        predictor = Predictor(bundles, self._history.features, previous)
+        self._built_with = live = self._history.profiles
+        predictor = Predictor(bundles, self._history.features, live, previous)
         if previous is not None and previous.versions:
             predictor.warm()  # before it serves, so that a swap is not felt
         return predictor

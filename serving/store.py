@@ -1,6 +1,7 @@
 """The champions that serve now: one snapshot, replaced whole when an alias moves."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,7 +77,7 @@ class Snapshot(Generic[P]):
 
 
 class ModelStore(Generic[P]):
-    """Keeps the champions loaded; one thread refreshes, any number read `current`.
+    """Keeps the champions loaded; one thread changes it at a time, any number read `current`.
 
     Parameters
     ----------
@@ -103,11 +104,19 @@ class ModelStore(Generic[P]):
     ) -> None:
         self._champions, self._cache, self._build, self._clock = champions, cache, build, clock
         self._current = Snapshot(build({}, None))
+        self._changing = threading.Lock()
 
     @property
     def current(self) -> Snapshot[P]:
         """The snapshot that serves now."""
         return self._current
+
+    def rebuild(self) -> None:
+        """Build the predictor anew from the same versions: what else it is made of has changed."""
+        with self._changing:
+            before = self._current
+            bundles = {name: loaded.bundle for name, loaded in before.loaded.items()}
+            self._current = replace(before, predictor=self._build(bundles, before.predictor))
 
     def refresh(self) -> tuple[str, ...]:
         """Ask the registry once, and load what has changed.
@@ -119,6 +128,10 @@ class ModelStore(Generic[P]):
             registry is out of reach, except at the start: then the last champions are loaded from
             the cache.
         """
+        with self._changing:
+            return self._refreshed()
+
+    def _refreshed(self) -> tuple[str, ...]:
         before = self._current
         try:
             numbers = self._champions.numbers()

@@ -130,6 +130,18 @@ def test_finished_jobs_are_logged_once(post):
     assert post("/v1/models", method="GET")[2]["job_log_sequence"] == 1
 
 
+def test_job_that_ran_alone_is_known_from_then_on(post, state):
+    (job,) = EXAMPLES["/v1/finished"]["jobs"]
+    alone = {**job, "job_key": "new", "signals": {"sm_active_mean": 0.5, "gpu_mem_peak_mib": 77}}
+    alone["segments"] = [{**job["segments"][0], "gpu_model": "v100"}]
+    pair = {**PAIR, "job_key": "new"}
+    assert post("/v1/slowdown", {"pairs": [pair]})[0] == 404
+    assert post("/v1/finished", {"jobs": [alone]})[0] == 200
+    state.follow_log()
+    assert post("/v1/slowdown", {"pairs": [pair]})[2]["estimates"][0]["source"] == "model"
+    assert state.predictor().versions == {"colocast-interference": "colocast-interference/1"}
+
+
 def test_finished_job_that_cannot_be_is_400_and_named(post):
     (job,) = EXAMPLES["/v1/finished"]["jobs"]
     wrong = {"jobs": [{**job, "start_time": job["finish_time"] + 1, "segments": []}]}

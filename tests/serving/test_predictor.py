@@ -118,10 +118,21 @@ def test_compiled_forest_places_as_the_native_one(bundles):
 
 def test_memory_of_pairs_survives_the_swap_of_another_model(bundles):
     before = Predictor(bundles, runtime_features)
-    after = Predictor({**bundles, "colocast-memory": memory_bundle()}, runtime_features, before)
+    after = Predictor(
+        {**bundles, "colocast-memory": memory_bundle()}, runtime_features, None, before
+    )
     assert after._slowdowns is before._slowdowns
     newer = {**bundles, INTERFERENCE: replace(bundles[INTERFERENCE], version="x/8")}
-    assert Predictor(newer, runtime_features, before)._slowdowns is not before._slowdowns
+    assert Predictor(newer, runtime_features, None, before)._slowdowns is not before._slowdowns
+
+
+def test_job_that_ran_alone_once_is_no_cold_start(bundles, profiles):
+    live = profiles.head(1).assign(job_key="new", gpu_mem_peak_mib=77.0)
+    predictor = Predictor(bundles, runtime_features, live)
+    (placement,) = predictor.placements(job(), [card("k1")])
+    assert placement.job_slowdown.source == "model"
+    assert placement.memory.value == 77.0
+    assert predictor.explain(Pair("new", "k1", "v100")).job_profile["gpu_mem_peak_mib"] == 77.0
 
 
 def test_without_any_model_every_card_is_placed(predictor):
