@@ -59,7 +59,7 @@ class SchedulerSettings:
         From the polite signal to the end of a job that is stopped.
     """
 
-    cycle_s: float = 0.5
+    cycle_s: float = 0.2
     max_jobs_per_card: int = 2
     bound: Bound = Bound.UPPER
     half_life_s: float = DAY_S

@@ -32,7 +32,7 @@ class RunRules:
         With `until_empty`: how long to go on reporting once all jobs have finished.
     """
 
-    cycle_s: float = 0.5
+    cycle_s: float = 0.2
     grace_s: float = 5.0
     until_empty: bool = False
     deliver_s: float = 60.0

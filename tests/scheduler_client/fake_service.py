@@ -133,6 +133,8 @@ class Handler(BaseHTTPRequestHandler):
         mode = State.mode
         if self.path == "/readyz":
             self.answer(200, b"")
+        elif mode == "token" and self.headers["Authorization"] != "Bearer secret":
+            self.answer(*BODIES["unauthorized"])
         elif mode in BODIES:
             self.answer(*BODIES[mode])
         elif mode == "hang_up":

@@ -169,6 +169,18 @@ def test_a_url_that_is_none_is_refused(url):
         PredictorClient(url)
 
 
+def test_the_token_is_sent(service, a_job):
+    service.mode("token")
+    assert PredictorClient(service.url, 5.0, "secret").runtimes([a_job()])
+    with pytest.raises(PredictionUnavailableError, match="HTTP 401"):
+        PredictorClient(service.url, 5.0).runtimes([a_job()])
+
+
+def test_a_path_before_the_routes_is_kept(service, a_job):
+    with pytest.raises(PredictionUnavailableError, match="RemoteDisconnected"):
+        PredictorClient(f"{service.url}/prefix/", 5.0).runtimes([a_job()])
+
+
 def test_a_shorter_deadline_can_be_asked(service, a_job, cards):
     client = PredictorClient(service.url, deadline_s=30.0, breaker=NEVER_OPENS)
     service.mode("slow")

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -161,6 +163,14 @@ def test_no_yaml_is_refused(tmp_path, text):
 def test_no_file_is_refused(tmp_path):
     with pytest.raises(SettingError, match="cannot be read: No such file"):
         load_config(tmp_path / "none.yaml")
+
+
+def test_the_documented_configuration_is_read_and_states_the_defaults():
+    text = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
+    documents = yaml.safe_load_all(text.split("```yaml\n")[1].split("```")[0])
+    config = config_from(list(documents), "docs/scheduling.md")
+    assert config.queues == (Queue("research", 6, "all", 2, 4, 2),)
+    assert config.settings == SchedulerConfig().settings
 
 
 def test_without_configuration_users_share_equally():
