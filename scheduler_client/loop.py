@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 
 from data.domain import FinishedJob, Outcome
 from data.errors import ClusterError
-from data.wire import Json
-from scheduler_client.clusters import Cluster, EndedRun, Launch
+from scheduler_client.clusters import Cluster, EndedRun
 from scheduler_client.config import SchedulerConfig, queues_now
 from scheduler_client.decisions import Admission, Decision, Level
 from scheduler_client.degrade import Forecaster
 from scheduler_client.delivery import Delivery
 from scheduler_client.events import log_event, log_fault
 from scheduler_client.finishing import RESUBMITTED, finished_job, lost_run
+from scheduler_client.job_forms import launch, pending_job, running_job, started_fields
 from scheduler_client.placement_note import Joined, PlacementNote, placement_note, read_note
 from scheduler_client.policies import Policy
 from scheduler_client.predictions import NO_FORECAST, Predictions
 from scheduler_client.remembered import Remembered
 from scheduler_client.spool import JobState, Spool, SpooledJob
 from scheduler_client.usage import held_gpus
-from scheduler_client.view import CardState, ClusterView, PendingJob, RunningJob
+from scheduler_client.view import CardState, ClusterView, RunningJob
 
 KILL_S = 10.0
 """After SIGKILL, how long to wait for what the kernel still holds."""
@@ -117,7 +117,7 @@ class SchedulerLoop:
         decision = parts.policy.decide(view, predictions)
         self._apply(decision, predictions, view)
         cards = parts.cluster.cards()
-        parts.remembered.holds(held_gpus(cards, map(_running_job, self._running.values())))
+        parts.remembered.holds(held_gpus(cards, self._running_jobs()))
         parts.delivery.put()
         parts.delivery.send(REPORT_S)
         parts.remembered.keep(view.now)
@@ -156,16 +156,19 @@ class SchedulerLoop:
     def _view(self, now: float) -> ClusterView:
         parts = self._parts
         pending = parts.spool.jobs(JobState.PENDING)
-        running = tuple(_running_job(started) for started in self._running.values())
+        running = self._running_jobs()
         cards = parts.cluster.cards()
         names = [job.submission.queue for job in pending] + [job.queue for job in running]
         return ClusterView(
             now=now,
             cards=cards,
-            pending=tuple(_pending_job(job) for job in pending),
+            pending=tuple(pending_job(job) for job in pending),
             running=running,
             queues=queues_now(parts.config, names, len(cards)),
         )
+
+    def _running_jobs(self) -> tuple[RunningJob, ...]:
+        return tuple(running_job(started.job, started.note) for started in self._running.values())
 
     def _predictions(self, view: ClusterView) -> Predictions:
         policy = self._parts.policy
@@ -194,12 +197,12 @@ class SchedulerLoop:
         parts.spool.start(job.job_id, job.attempt, now, note.to_json())
         self._running[job.job_id] = _Started(replace(job, start_time=now), note)
         try:
-            parts.cluster.start(_launch(job, note))
+            parts.cluster.start(launch(job, note))
         except ClusterError as error:
             log_fault("start_failed", job_id=job.job_id, attempt=job.attempt, error=str(error))
             self._unrecorded.append(lost_run(self._running[job.job_id].job, now))
             return False
-        log_event("started", **_started_fields(job, note))
+        log_event("started", **started_fields(job, note))
         return True
 
     def _tell_neighbours(self, admission: Admission, job: SpooledJob) -> None:
@@ -232,57 +235,3 @@ class SchedulerLoop:
             return finished.outcome in RESUBMITTED
         lost_before = self._parts.spool.attempts_with(finished.job_id, Outcome.NODE_FAIL)
         return lost_before + 1 < self._parts.config.settings.max_attempts
-
-
-def _started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
-    slowdown = note.slowdown
-    return {
-        "job_id": job.job_id,
-        "attempt": job.attempt,
-        "user": job.submission.user,
-        "job_key": job.submission.job_key,
-        "card_ids": list(note.card_ids),
-        "neighbours": list(note.neighbour_keys),
-        "slowdown": None if slowdown is None else round(slowdown.value, 4),
-        "level": note.level,
-        "model_version": note.model_version,
-        "reason": note.reason,
-    }
-
-
-def _pending_job(job: SpooledJob) -> PendingJob:
-    submission = job.submission
-    return PendingJob(
-        job=submission.request(job.job_id, job.submit_time),
-        priority=submission.priority,
-        attempt=job.attempt,
-        gpu_model=submission.gpu_model,
-    )
-
-
-def _running_job(started: _Started) -> RunningJob:
-    submission, note = started.job.submission, started.note
-    return RunningJob(
-        job_id=started.job.job_id,
-        user=submission.user,
-        queue=submission.queue,
-        job_key=submission.job_key,
-        card_ids=note.card_ids,
-        start_time=started.job.start_time or 0.0,
-        is_guaranteed=note.is_guaranteed,
-    )
-
-
-def _launch(job: SpooledJob, note: PlacementNote) -> Launch:
-    submission = job.submission
-    return Launch(
-        job_id=job.job_id,
-        attempt=job.attempt,
-        job_key=submission.job_key,
-        command=submission.command,
-        card_ids=note.card_ids,
-        mem_mib=note.mem_mib,
-        limit_s=submission.limit_s,
-        working_directory=submission.working_directory,
-        environment=submission.environment,
-    )

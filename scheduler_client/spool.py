@@ -24,68 +24,11 @@ from data.errors import SpoolError
 from data.finished import finished_from_text, finished_to_text
 from data.sqlite_faults import BUSY_TIMEOUT_S, sqlite_fault
 from data.wire import Json, dumps, loads
+from scheduler_client import spool_sql
 from scheduler_client.submission import Submission, checked_submission
 
 KEPT_ATTEMPTS = 10_000
 """Attempts in the outbox that are kept for reports; older ones are forgotten."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS jobs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    job_id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    submit_time REAL NOT NULL,
-    start_time REAL,
-    submission TEXT NOT NULL,
-    placement TEXT
-);
-CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state);
-CREATE TABLE IF NOT EXISTS attempts (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    job_id TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    outcome TEXT NOT NULL,
-    finished TEXT NOT NULL,
-    placement TEXT,
-    in_outbox INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (job_id, attempt)
-);
-CREATE INDEX IF NOT EXISTS attempts_on_their_way ON attempts (in_outbox) WHERE in_outbox = 0;
-CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-_SUBMIT = (
-    "INSERT INTO jobs (job_id, state, attempt, submit_time, submission)"
-    " VALUES (?, 'pending', 1, ?, ?)"
-)
-_IN_STATE = (
-    "SELECT job_id, attempt, submit_time, start_time, submission, placement"
-    " FROM jobs WHERE state = ? ORDER BY number"
-)
-_START = (
-    "UPDATE jobs SET state = 'running', start_time = ?, placement = ?"
-    " WHERE job_id = ? AND attempt = ? AND state = 'pending'"
-)
-_PLACEMENT = "UPDATE jobs SET placement = ? WHERE job_id = ? AND state = 'running'"
-_ATTEMPT = (
-    "INSERT INTO attempts (job_id, attempt, outcome, finished, placement)"
-    " SELECT job_id, attempt, ?, ?, placement FROM jobs"
-    " WHERE job_id = ? AND attempt = ? AND state = 'running'"
-)
-_AGAIN = (
-    "UPDATE jobs SET state = 'pending', attempt = attempt + 1, start_time = NULL,"
-    " placement = NULL WHERE job_id = ?"
-)
-_DONE = "UPDATE jobs SET state = 'finished' WHERE job_id = ?"
-_ON_THEIR_WAY = "SELECT finished FROM attempts WHERE in_outbox = 0 ORDER BY number LIMIT ?"
-_IN_OUTBOX = "UPDATE attempts SET in_outbox = 1 WHERE job_id = ? AND attempt = ?"
-_FORGET_ATTEMPTS = (
-    "DELETE FROM attempts WHERE in_outbox = 1 AND number <= (SELECT MAX(number) FROM attempts) - ?"
-)
-_FORGET_JOBS = (
-    "DELETE FROM jobs WHERE state = 'finished' AND job_id NOT IN (SELECT job_id FROM attempts)"
-)
-_NOTE = "INSERT INTO notes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
 class JobState(StrEnum):
@@ -164,12 +107,12 @@ class Spool:
         job_id = f"{int(submit_time):08x}-{secrets.token_hex(4)}"
         text = dumps(checked_submission(submission))
         with self._transaction() as connection:
-            connection.execute(_SUBMIT, (job_id, submit_time, text))
+            connection.execute(spool_sql.SUBMIT, (job_id, submit_time, text))
         return job_id
 
     def jobs(self, state: JobState) -> tuple[SpooledJob, ...]:
         """Return the jobs in `state`, in the order of their submission."""
-        return tuple(_job(row) for row in self._rows(_IN_STATE, state))
+        return tuple(_job(row) for row in self._rows(spool_sql.IN_STATE, state))
 
     def start(
         self, job_id: str, attempt: int, start_time: float, placement: dict[str, Json]
@@ -183,13 +126,13 @@ class Spool:
         """
         row = (start_time, json.dumps(placement), job_id, attempt)
         with self._transaction() as connection:
-            if connection.execute(_START, row).rowcount != 1:
+            if connection.execute(spool_sql.START, row).rowcount != 1:
                 raise SpoolError(f"job {job_id}: attempt {attempt} is not pending any more")
 
     def replace_placement(self, job_id: str, placement: dict[str, Json]) -> None:
         """Write down more about a running attempt."""
         with self._transaction() as connection:
-            connection.execute(_PLACEMENT, (json.dumps(placement), job_id))
+            connection.execute(spool_sql.PLACEMENT, (json.dumps(placement), job_id))
 
     def end(self, finished: FinishedJob, *, resubmit: bool) -> bool:
         """Write down how a running attempt ended, and what becomes of its job, in one step.
@@ -207,22 +150,24 @@ class Spool:
         key = (finished.job_id, finished.attempt)
         with self._transaction() as connection:
             row = (finished.outcome, finished_to_text(finished), *key)
-            if connection.execute(_ATTEMPT, row).rowcount != 1:
+            if connection.execute(spool_sql.ATTEMPT, row).rowcount != 1:
                 return False
-            connection.execute(_AGAIN if resubmit else _DONE, (finished.job_id,))
+            connection.execute(spool_sql.AGAIN if resubmit else spool_sql.DONE, (finished.job_id,))
             return True
 
     def on_their_way(self, limit: int = 100) -> tuple[FinishedJob, ...]:
         """Return attempts that ended and may not be in the outbox yet, oldest first."""
-        return tuple(finished_from_text(text) for (text,) in self._rows(_ON_THEIR_WAY, limit))
+        return tuple(
+            finished_from_text(text) for (text,) in self._rows(spool_sql.ON_THEIR_WAY, limit)
+        )
 
     def in_outbox(self, job_id: str, attempt: int) -> None:
         """Write down that an attempt is in the outbox; forget attempts that are long past."""
         with self._transaction() as connection:
-            connection.execute(_IN_OUTBOX, (job_id, attempt))
-            forgotten = connection.execute(_FORGET_ATTEMPTS, (KEPT_ATTEMPTS,)).rowcount
+            connection.execute(spool_sql.IN_OUTBOX, (job_id, attempt))
+            forgotten = connection.execute(spool_sql.FORGET_ATTEMPTS, (KEPT_ATTEMPTS,)).rowcount
             if forgotten:
-                connection.execute(_FORGET_JOBS)
+                connection.execute(spool_sql.FORGET_JOBS)
 
     def attempts(self, after: int = 0) -> tuple[Attempt, ...]:
         """Return the attempts that ended, in that order, beginning after number `after`."""
@@ -252,7 +197,7 @@ class Spool:
     def note(self, name: str, value: Json) -> None:
         """Keep a value that the scheduler wants to find again after a restart."""
         with self._transaction() as connection:
-            connection.execute(_NOTE, (name, json.dumps(value)))
+            connection.execute(spool_sql.NOTE, (name, json.dumps(value)))
 
     def noted(self, name: str) -> Json:
         """Return what was kept under `name`, or None."""
@@ -294,7 +239,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         path.chmod(0o600)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
+        connection.executescript(spool_sql.SCHEMA)
     except sqlite3.Error:
         connection.close()
         raise
