@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from http.client import HTTPConnection
 
@@ -92,6 +94,14 @@ def test_pages_beside_the_routes_answer(service, path, text):
     status, body = service.ask("GET", path)
     assert status == 200
     assert text in body
+
+
+def test_supervisor_needs_nothing_heavy():
+    check = "import sys, serving.service; print(sorted({'pandas', 'sklearn', 'mlflow'} & set(sys.modules)))"
+    shown = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == "[]"
 
 
 def test_page_for_people_asks_nothing_of_the_internet(service):
