@@ -97,7 +97,8 @@ def test_pages_beside_the_routes_answer(service, path, text):
 
 
 def test_supervisor_needs_nothing_heavy():
-    check = "import sys, serving.service; print(sorted({'pandas', 'sklearn', 'mlflow'} & set(sys.modules)))"
+    heavy = "{'pandas', 'sklearn', 'mlflow'}"
+    check = f"import sys, serving.service; print(sorted({heavy} & set(sys.modules)))"
     shown = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, check=True
     )
