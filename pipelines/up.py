@@ -1,9 +1,12 @@
 """Which services make up colocast, with which commands and environments."""
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from threading import Event
 
+from data.errors import ServiceStartError
 from data.settings import Settings
 from pipelines.services import Service, ServiceGroup
 
@@ -23,12 +26,15 @@ class Plan:
         Scheduling policy of the loop.
     slots : int, optional
         Most devices to use; all that are found by default.
+    device : {"cpu", "gpu"}, optional
+        Kind of device; GPUs where there are any, by default.
     retrain_after : int
         Finished jobs that make the retrainer retrain.
     """
 
     policy: str = "colocate"
     slots: int | None = None
+    device: str | None = None
     retrain_after: int = 50
 
 
@@ -88,7 +94,8 @@ def retrainer(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Ser
 def scheduler(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Service:
     """Return the scheduler loop over this machine's devices."""
     slots = () if plan.slots is None else ("--slots", str(plan.slots))
-    command = (*COLOCAST, "schedule", "--policy", plan.policy, *slots)
+    device = () if plan.device is None else ("--device", plan.device)
+    command = (*COLOCAST, "schedule", "--policy", plan.policy, *slots, *device)
     return Service("scheduler", command, child_environment(settings, environ))
 
 
@@ -105,6 +112,46 @@ def start(group: ServiceGroup, *services: Service | None) -> None:
         group.start(service)
     for service in present:
         group.wait_ready(service)
+
+
+def start_trained(
+    group: ServiceGroup, settings: Settings, environ: Mapping[str, str], *, always: bool
+) -> None:
+    """Start MLflow, train the models that have no champion, and start the prediction service.
+
+    Parameters
+    ----------
+    always : bool
+        Train all five models even where each has a champion.
+
+    Raises
+    ------
+    ServiceStartError
+        If a service does not start, or the training fails; it has said why on stderr.
+    """
+    start(group, mlflow_service(settings, environ))
+    # The training talks for itself: progress, and what was promoted.
+    missing = () if always else ("--missing",)
+    trained = subprocess.run(
+        (*COLOCAST, "train", "all", *missing), env=child_environment(settings, environ), check=False
+    )
+    if trained.returncode:
+        raise ServiceStartError(f"the training ended with exit code {trained.returncode}")
+    start(group, prediction_service(settings, environ))
+
+
+def watch(group: ServiceGroup, stop: Event) -> None:
+    """Wait until `stop` is set.
+
+    Raises
+    ------
+    ServiceStartError
+        If one of the services ends by itself.
+    """
+    while not stop.wait(1.0):
+        if names := group.ended():
+            logs = ", ".join(str(group.log_path(name)) for name in names)
+            raise ServiceStartError(f"{', '.join(names)} ended by itself; see {logs}")
 
 
 def addresses(settings: Settings) -> dict[str, str]:
