@@ -52,7 +52,7 @@ def test_only_own_jobs_are_collected_from_the_log(settings):
             yield "mine"
             log.append([finished_job("another"), finished_job("mine")])
 
-    found = finished(job_ids(), 1, settings.joblog_url, lambda count: None, lambda: [])
+    found = finished(job_ids(), 1, settings.joblog_url, lambda count: None, list)
     assert [job.job_id for job in found] == ["mine"]
 
 
@@ -71,7 +71,7 @@ def test_kinds_without_enough_evidence_are_not_waited_for():
         "runtime": KindState(80, 80),
         "memory": KindState(80, 2),
     }
-    assert _left(RetrainState(80, kinds), 80, RetrainRules(min_jobs=80)) == 2
+    assert _left(RetrainState(sequence=80, kinds=kinds), 80, RetrainRules(min_jobs=80)) == 2
 
 
 def test_log_lines_of_no_log_are_none(tmp_path):
