@@ -69,3 +69,33 @@ def finished_jobs():
         return checked(jobs, JOBS, "made jobs")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def toy_replay():
+    """Replay a few jobs ``(arrival, runtime, gpus, queue, workload)`` on a small pool."""
+    import numpy as np
+
+    from scheduler_client.replay.eventlog import EventLog
+    from scheduler_client.replay.simulation import Costs, Simulation, Site
+    from scheduler_client.replay.trace import Trace
+    from scheduler_client.replay.truth import GroundTruth
+
+    def make(jobs, cards=2, slowdown=((1.0,),), quotas=None, costs=Costs()):  # noqa: B008
+        columns = list(zip(*jobs, strict=True))
+        queues = max(columns[3]) + 1
+        trace = Trace(
+            tuple(f"job-{index}" for index in range(len(jobs))),
+            np.array(columns[0], np.float64),
+            np.array(columns[1], np.float64),
+            *(np.array(column, np.int64) for column in columns[2:]),
+            tuple(f"queue-{index}" for index in range(queues)),
+        )
+        matrix = np.array(slowdown, np.float64)
+        yes = np.ones(matrix.shape, bool)
+        names = tuple(f"workload-{index}" for index in range(len(matrix)))
+        truth = GroundTruth(matrix, yes, yes, np.full(len(matrix), 0.5), names)
+        site = Site(cards, quotas or (cards,) * queues, 8, costs)
+        return Simulation(trace, site, truth, EventLog())
+
+    return make

@@ -1,0 +1,1 @@
+"""Published scheduling policies, each on a page with its paper, for the replay."""
