@@ -78,6 +78,8 @@ PROFILING_RUNS = Table(
         _number("jct_s", 0, nullable=True),
         _number("steps_per_s", 0, nullable=True),
         *_SIGNALS,
+        # Mean memory in use on the whole card, all its jobs together: evidence, never an input.
+        _number("card_mem_mib", 0, nullable=True),
         _text("outcome", choices=_OUTCOMES),
         _number("start_time", nullable=True),
         _number("finish_time", nullable=True),

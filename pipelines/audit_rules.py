@@ -14,6 +14,7 @@ class Reason(StrEnum):
     NO_SPEED = "no speed measured"
     TOO_SHORT = "too short"
     NEIGHBOUR_CHANGED = "neighbour changed"
+    NEIGHBOUR_ABSENT = "neighbour was not there"
     BASELINE_NOT_PROVEN = "baseline not proven exclusive"
     NO_BASELINE = "no baseline"
     SWAPPED = "sides swapped"
@@ -28,6 +29,7 @@ LABELLED = frozenset(
     {
         Reason.TOO_SHORT,
         Reason.NEIGHBOUR_CHANGED,
+        Reason.NEIGHBOUR_ABSENT,
         Reason.SWAPPED,
         Reason.UNIT_ERROR,
         Reason.IMPUTED,
@@ -76,6 +78,7 @@ class AuditRules:
 
     min_run_s: float = 1.0
     min_overlap: float = 0.9
+    min_second_memory: float = 0.25
     noise_sds: float = 3.0
     assumed_noise_sd: float = 0.05
     min_neighbours: int = 5

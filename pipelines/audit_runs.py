@@ -43,7 +43,10 @@ def run_faults(rows: pd.DataFrame, runs: pd.DataFrame, rules: AuditRules) -> Ite
     length = lengths_s(rows)
     short = length[length < rules.min_run_s]
     yield Reason.TOO_SHORT, short.map("ran {:.3g} s".format)
-    yield Reason.NEIGHBOUR_CHANGED, _neighbour_changed(rows.drop(index=short.index), runs, rules)
+    rows = rows.drop(index=short.index)
+    changed = _neighbour_changed(rows, runs, rules)
+    yield Reason.NEIGHBOUR_CHANGED, changed
+    yield Reason.NEIGHBOUR_ABSENT, _neighbour_absent(rows.drop(index=changed.index), runs, rules)
 
 
 def lengths_s(runs: pd.DataFrame) -> pd.Series:
@@ -61,6 +64,25 @@ def _neighbour_changed(rows: pd.DataFrame, runs: pd.DataFrame, rules: AuditRules
     ended = rows.loc[overlap.isna(), "neighbour_run_id"].map(outcomes).dropna()
     failed = "overlap unknown, neighbour " + ended[ended != Outcome.OK]
     return pd.concat([seldom, failed])
+
+
+def _neighbour_absent(rows: pd.DataFrame, runs: pd.DataFrame, rules: AuditRules) -> pd.Series:
+    """Return the runs on whose card no more memory was in use than one of the jobs takes."""
+    own_mib = _own_memory(runs)
+    sides = [
+        own_mib.reindex(pd.MultiIndex.from_frame(rows[[side, "gpu_model"]])).to_numpy()
+        for side in ("job_key", "neighbour_key")
+    ]
+    larger, smaller = np.maximum(*sides), np.minimum(*sides)
+    card = rows.reindex(columns=["card_mem_mib"])["card_mem_mib"]
+    second = (card - larger) / np.where(smaller > 0, smaller, np.nan)
+    absent: pd.Series = second[second < rules.min_second_memory].clip(lower=0)
+    return absent.map("the card held the larger job's memory and {:.0%} of the other's".format)
+
+
+def _own_memory(runs: pd.DataFrame) -> pd.Series:
+    alone = runs[proven_exclusive(runs)].reindex(columns=[*KEYS, "gpu_mem_mib_mean"])
+    return alone.groupby(KEYS)["gpu_mem_mib_mean"].median()
 
 
 def no_baselines(

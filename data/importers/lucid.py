@@ -6,6 +6,7 @@ Training Jobs", ASPLOS 2023; ``colocate_info.csv`` and ``single_data.csv`` of it
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from data.importers.source import SourceTable
@@ -19,6 +20,7 @@ PAIR_COLUMNS = tuple(
     for side in (1, 2)
     for name in ("model", "dataset", "gpu_num", "batchsize", "amp", "speed")
 )
+CARD_MEMORY = "gmem"
 TEXTS = ("model", "dataset", "model1", "dataset1", "model2", "dataset2")
 
 
@@ -36,7 +38,8 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         The job key is model, data set, batch size and precision; the family is the model.
         Colocated ``steps_per_s`` is the file's speed ratio times the exclusive speed. The
         utilisation and memory of a pair row were measured on the shared card: they are
-        outcomes of the colocation and belong to neither job, so they are left out.
+        outcomes of the colocation and belong to neither job. The utilisation is left out; the
+        memory, where the file has it, is kept as ``card_mem_mib`` for the label audit.
 
     Raises
     ------
@@ -108,9 +111,18 @@ def _side(
             "neighbour_run_id": _numbered("lucid-pair", job) + f"-{other}",
             "is_exclusive": False,
             "steps_per_s": ratio * job.map(alone),
+            "card_mem_mib": _card_memory(pairs),
             "outcome": "ok",
         }
     )
+
+
+def _card_memory(pairs: SourceTable) -> pd.Series:
+    if CARD_MEMORY not in pairs.frame.columns:
+        return pd.Series(np.nan, index=pairs.frame.index)
+    memory = pairs.number(CARD_MEMORY, 0)
+    pairs.typical(memory, CARD_MEMORY, 100, 200_000, "MiB")
+    return memory
 
 
 def _job_keys(source: SourceTable, side: str) -> pd.Series:

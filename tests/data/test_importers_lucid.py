@@ -1,6 +1,7 @@
 """Lucid's layout."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.domain import SIGNAL_COLUMNS
@@ -46,6 +47,21 @@ def test_shared_speed_is_the_ratio_of_the_exclusive_speed(fixtures):
 def test_no_signal_of_a_pair_row_reaches_a_run(fixtures):
     together = runs(fixtures / "lucid").query("not is_exclusive")
     assert together[[*SIGNAL_COLUMNS, "gpu_mem_peak_mib"]].isna().all(axis=None)
+
+
+def test_memory_of_the_shared_card_is_kept_as_evidence(fixtures):
+    found = runs(fixtures / "lucid")
+    assert found.query("is_exclusive")["card_mem_mib"].isna().all()
+    assert found.query("not is_exclusive")["card_mem_mib"].head(3).tolist() == [11100, 3800, 3600]
+
+
+def test_memory_of_the_shared_card_may_be_absent(fixtures, tmp_path):
+    for name in ("single_data.csv", "colocate_info.csv"):
+        frame = pd.read_csv(fixtures / "lucid" / name, index_col=None)
+        frame.drop(columns="gmem" if name.startswith("colocate") else []).to_csv(
+            tmp_path / name, index=False
+        )
+    assert runs(tmp_path)["card_mem_mib"].isna().all()
 
 
 def test_sharing_classes_come_along(fixtures):

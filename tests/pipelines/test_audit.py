@@ -167,6 +167,25 @@ def test_exchanged_slowdowns_are_found_on_both_sides():
     assert set(audited(frame).quarantine["reason"]) == {Reason.SWAPPED}
 
 
+def with_memory(card_mem_mib: float) -> pd.DataFrame:
+    """Every job takes 1000 MiB alone; one pair's card held `card_mem_mib`."""
+    frame = measured()
+    frame["gpu_mem_mib_mean"] = np.where(frame["is_exclusive"], 1000.0, np.nan)
+    pair = frame["run_id"].isin(["a+b-0", "a+b-1"])
+    return frame.assign(card_mem_mib=np.where(pair, card_mem_mib, np.nan))
+
+
+def test_neighbour_whose_memory_the_card_never_held_was_not_there():
+    reason, evidence = verdict(with_memory(1000.0), "a+b-0")
+    assert reason == Reason.NEIGHBOUR_ABSENT
+    assert evidence == "the card held the larger job's memory and 0% of the other's"
+
+
+def test_neighbour_that_took_less_memory_than_alone_was_there():
+    frame = with_memory(1400.0)
+    assert {"a+b-0", "a+b-1"} <= set(audited(frame).labels["run_id"])
+
+
 def test_same_value_beside_every_neighbour_is_imputed():
     frame = measured()
     together = (frame["job_key"] == "d") & frame["neighbour_key"].notna()
@@ -300,6 +319,11 @@ def test_lucid_imputed_families_and_low_baselines_are_found(lucid_runs):
     assert set(imputed["job_key"].str.partition("/")[0]) == {"PPO", "TD3"}
     assert set(audit.flags["job_key"].str.partition("/")[0]) == {"VGG"}
     assert len(audit.labels) > 0.8 * 1844
+
+
+def test_lucid_pairs_that_never_shared_a_card_are_found(lucid_runs):
+    found = audited(lucid_runs).reasons().loc[str(Reason.NEIGHBOUR_ABSENT)]
+    assert found["quarantined"] == 2 * 36
 
 
 def test_lucid_noise_allows_an_r2_of_about_096(lucid_runs):
