@@ -1,5 +1,7 @@
 """What models learn from before any job of ours has finished: what was imported, or the sample."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from data.domain import ModelStructure
@@ -11,21 +13,30 @@ from pipelines.input_tables import input_table
 from pipelines.workloads import load_workloads
 
 
-def initial_runs(settings: Settings) -> pd.DataFrame:
-    """Return the profiling runs, ``data.schemas.PROFILING_RUNS``: imported, else the sample's."""
-    return input_table("profiling_runs", None, settings)[0]
+def initial_runs(settings: Settings, path: Path | None = None) -> pd.DataFrame:
+    """Return the profiling runs, ``data.schemas.PROFILING_RUNS``.
+
+    Parameters
+    ----------
+    settings : Settings
+    path : Path, optional
+        What to read; by default everything imported, else the embedded sample.
+    """
+    return input_table("profiling_runs", path, settings)[0]
 
 
-def initial_jobs(settings: Settings) -> pd.DataFrame:
-    """Return finished jobs, ``data.schemas.JOBS``: imported, else the exclusive profiling runs."""
+def initial_jobs(settings: Settings, path: Path | None = None) -> pd.DataFrame:
+    """Return finished jobs, ``data.schemas.JOBS``; without any, the exclusive profiling runs."""
     try:
-        return input_table("jobs", None, settings)[0]
+        return input_table("jobs", path, settings)[0]
     except TableError:
-        return jobs_from_runs(initial_runs(settings))
+        return jobs_from_runs(initial_runs(settings, path))
 
 
-def initial_memory_runs(settings: Settings) -> pd.DataFrame:
-    """Return training runs, ``data.schemas.MEMORY_RUNS``: imported, else the sample's."""
+def initial_memory_runs(settings: Settings, path: Path | None = None) -> pd.DataFrame:
+    """Return training runs, ``data.schemas.MEMORY_RUNS``; by default those of the sample."""
+    if path is not None:
+        return input_table("memory_runs", path, settings)[0]
     try:
         return input_table("memory_runs", None, settings)[0]
     except TableError:

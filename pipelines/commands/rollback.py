@@ -1,0 +1,21 @@
+"""``colocast rollback``: point the alias champion back at the previous version."""
+
+import os
+from pathlib import Path
+
+import click
+
+from data.domain import REGISTERED_MODELS
+from data.settings import Settings
+
+
+@click.command()
+@click.argument("name", type=click.Choice(REGISTERED_MODELS))
+def command(name: str) -> None:
+    """Let champion and previous of the registered model NAME change places."""
+    from pipelines.registry import Registry
+
+    settings = Settings.from_mapping(os.environ, Path.cwd())
+    registry = Registry(settings.tracking_uri, settings.artifacts_path)
+    former = registry.champion(name)
+    click.echo(f"{name}: champion {registry.rollback(name)}, before {former or 'none'}")
