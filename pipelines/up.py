@@ -96,7 +96,9 @@ def scheduler(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Ser
     slots = () if plan.slots is None else ("--slots", str(plan.slots))
     device = () if plan.device is None else ("--device", plan.device)
     command = (*COLOCAST, "schedule", "--policy", plan.policy, *slots, *device)
-    return Service("scheduler", command, child_environment(settings, environ))
+    environment = child_environment(settings, environ)
+    url = f"http://{HOST}:{settings.scheduler_port}/status"
+    return Service("scheduler", command, environment, settings.scheduler_port, url)
 
 
 def start(group: ServiceGroup, *services: Service | None) -> None:
@@ -160,4 +162,5 @@ def addresses(settings: Settings) -> dict[str, str]:
         "MLflow": child_settings(settings).tracking_uri,
         "API docs": settings.service_url,
         "metrics": f"{settings.service_url}/metrics",
+        "scheduler": f"http://{HOST}:{settings.scheduler_port}/status",
     }

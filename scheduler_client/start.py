@@ -13,7 +13,7 @@ from scheduler_client.clusters import Cluster
 from scheduler_client.config import SchedulerConfig, load_config
 from scheduler_client.degrade import Forecaster
 from scheduler_client.delivery import Delivery
-from scheduler_client.devices import discover
+from scheduler_client.devices import DeviceKind, discover
 from scheduler_client.events import log_event
 from scheduler_client.local_cluster import LocalCluster
 from scheduler_client.lock import SchedulerLock
@@ -46,6 +46,8 @@ class Start:
         Bearer token for the service.
     slots : int, optional
         At most so many cards.
+    device : {"gpu", "cpu"}, optional
+        Kind of card; GPUs where there are any, by default.
     report_path : Path, optional
         Where to write the report at the end.
     """
@@ -57,6 +59,7 @@ class Start:
     service_url: str
     token: str | None = None
     slots: int | None = None
+    device: DeviceKind | None = None
     report_path: Path | None = None
 
 
@@ -90,7 +93,7 @@ def run_local(
     """
     settings = start.settings
     policy = policy_named(start.policy, start.config.settings.rules)
-    cluster = LocalCluster(discover(start.slots), settings.home / "jobs")
+    cluster = LocalCluster(discover(start.slots, start.device), settings.home / "jobs")
     with (
         SchedulerLock(settings.spool_path),
         closing(Spool(settings.spool_path)) as spool,

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from data.settings import Settings
+from scheduler_client.devices import DeviceKind
 
 
 @click.command()
@@ -22,6 +23,11 @@ from data.settings import Settings
     show_default=True,
 )
 @click.option("--slots", type=click.IntRange(min=1), help="Use at most so many cards.")
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "gpu"]),
+    help="Kind of card; default: GPUs where there are any, else CPU slots.",
+)
 @click.option("--cycle-s", type=click.FloatRange(0.01, 3600), help="Pause between two cycles.")
 @click.option("--until-empty", is_flag=True, help="End when every job has finished and is logged.")
 @click.option(
@@ -46,6 +52,7 @@ def command(  # noqa: PLR0913 - one argument an option
     config_path: Path | None,
     policy: str,
     slots: int | None,
+    device: DeviceKind | None,
     cycle_s: float | None,
     until_empty: bool,
     deliver_s: float,
@@ -80,6 +87,7 @@ def command(  # noqa: PLR0913 - one argument an option
         service_url=service_url or settings.service_url,
         token=os.environ.get("COLOCAST_TOKEN"),
         slots=slots,
+        device=device,
         report_path=report_path,
     )
     log_to_stderr()
