@@ -14,6 +14,7 @@ import bentoml
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from serving.lifeline import end_with_parent
 from serving.mounted import ROUTES_PREFIX, LateApi, site
 from serving.profile_env import (
     TIMEOUT_S,
@@ -53,6 +54,7 @@ class Predictor:
         from serving.state import ServingState  # noqa: PLC0415
         from serving.tokens import tokens_from_file  # noqa: PLC0415
 
+        end_with_parent(os.environ)
         logging.getLogger("serving").setLevel(logging.INFO)
         tokens = tokens_from_file(token_path(os.environ))
         self._state = ServingState.from_environment(os.environ, METRICS)

@@ -25,9 +25,11 @@ def command(host: str, port: int | None, workers: int, token_file: str | None) -
 
     from data.settings import Settings
     from pipelines.serve_process import serve_command, serve_environment
+    from serving.lifeline import SUPERVISOR
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     port = port or settings.service_port
     environ = serve_environment(os.environ, settings, workers, port, token_file)
     words = serve_command(host, port, environ)
+    environ[SUPERVISOR] = str(os.getpid())  # it stays this process's, whatever it becomes
     os.execve(words[0], words, environ)  # noqa: S606 - so that signals reach the server itself

@@ -34,7 +34,7 @@ class RunningService:
     """Started from a directory of its own, as an installed one would be."""
 
     def __init__(self, home, tracking_uri, *options, **environ):
-        self.port = free_port()
+        self.port, self.home = free_port(), home
         self.log = Path(home).parent / f"service-{self.port}.log"
         Path(home).mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pipelines", "serve", "--port", str(self.port), *options]
@@ -97,9 +97,10 @@ class RunningService:
         until(lambda: not self.left(), 30)
 
     def left(self):
-        """Return the processes of its session that still run."""
+        """Return the processes that still run with this service's home."""
+        mine = f"COLOCAST_HOME={self.home}\0".encode()
         entries = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-        return [int(entry.name) for entry in entries if _session(entry) == self.process.pid]
+        return [int(entry.name) for entry in entries if mine in _environment(entry)]
 
     def _alive(self):
         if self.process.poll() is not None:
@@ -107,9 +108,8 @@ class RunningService:
         return True
 
 
-def _session(entry):
+def _environment(entry):
     try:
-        fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        return (entry / "environ").read_bytes()
     except OSError:
-        return None
-    return int(fields[3]) if fields[0] != "Z" else None
+        return b""

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -171,7 +173,7 @@ def test_finished_jobs_survive_a_restart_and_registry_outage(tmp_path, started, 
 
     assert service.post("/v1/finished", EXAMPLES["/v1/finished"])[1]["sequence"] == 1
     home = tmp_path / "home"
-    shutil.copytree(service.log.parent / "home", home)
+    shutil.copytree(service.home, home)
     second = RunningService(home, "http://127.0.0.1:9")
     try:
         second.wait_ready()
@@ -181,3 +183,15 @@ def test_finished_jobs_survive_a_restart_and_registry_outage(tmp_path, started, 
     finally:
         second.stop()
     assert second.left() == []
+
+
+def test_killed_service_leaves_no_worker_and_its_port_free(tmp_path, service):
+    home = tmp_path / "home"
+    shutil.copytree(service.home, home)
+    second = RunningService(home, "http://127.0.0.1:9", "--workers", "2")
+    second.wait_ready()
+    assert len(second.left()) == 3  # two workers and their supervisor
+    second.stop(signal.SIGKILL)
+    assert second.left() == []
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", second.port))
