@@ -1,7 +1,7 @@
 """Measure the interference model on pairs, configurations and families that it never saw."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -9,7 +9,8 @@ from data.errors import SettingError
 from features.profiles import profiles, proven_exclusive
 from pipelines.audit import audited
 from pipelines.audit_noise import Noise
-from pipelines.audit_rules import ALL_ROWS
+from pipelines.audit_rules import ALL_ROWS, AuditRules
+from pipelines.few_pairs import SEEDS, answers_after, averaged
 from pipelines.interference_baselines import baseline_estimates
 from pipelines.interference_fit import (
     KINDS,
@@ -21,7 +22,7 @@ from pipelines.interference_fit import (
 from pipelines.interference_metrics import split_row
 from pipelines.progress import progress
 from pipelines.splits import Fold
-from serving.interference import PROFILES_TABLE, slowdown_estimates
+from serving.interference import NEW_PAIR, PROFILES_TABLE, slowdown_estimates
 
 OUTER_FOLDS = {"pair": 5, "configuration": 10, "family": 20}
 """Held out in turn; up to twenty families one by one."""
@@ -29,8 +30,32 @@ OUTER_FOLDS = {"pair": 5, "configuration": 10, "family": 20}
 GIVEN = "given"
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked.
+
+    Attributes
+    ----------
+    measured : sequence of int
+        For how many measured pairs of each new job to report: 0 is before the first. By pair no
+        job is new, and only 0 is reported.
+    rules : AuditRules
+        Which rows are learnt from and asked about.
+    """
+
+    measured: Sequence[int] = (0,)
+    rules: AuditRules = field(default_factory=AuditRules)
+
+
+PLAN = Plan()
+
+
 def evaluate_interference(
-    runs: pd.DataFrame, splits: Sequence[str], seed: int, options: ForestOptions | None = None
+    runs: pd.DataFrame,
+    splits: Sequence[str],
+    seed: int,
+    options: ForestOptions | None = None,
+    plan: Plan = PLAN,
 ) -> list[dict[str, object]]:
     """Return one flat row of metrics for each way of holding out.
 
@@ -41,11 +66,14 @@ def evaluate_interference(
     splits : sequence of {"pair", "configuration", "family"}
     seed : int
     options : ForestOptions, optional
+    plan : Plan
 
     Returns
     -------
     list of dict
-        As `split_row`. In every fold the model is fitted and its intervals are calibrated on the
+        As `split_row`, with ``k`` (measured pairs), ``draws`` (of these pairs, over which the
+        metrics are averaged) and ``r2_sd`` (among the draws); ``split`` of k > 0 ends in ``_k``
+        and the number. In every fold the model is fitted and its intervals are calibrated on the
         rows of the other folds only, and it answers through the service's own functions.
 
     Raises
@@ -57,33 +85,51 @@ def evaluate_interference(
     if unknown:
         wanted = ", ".join(OUTER_FOLDS)
         raise SettingError(f"found the split {unknown[0]!r}, wanted some of {wanted}")
-    audit = audited(runs)
-    data = InterferenceData(audit.labels, profiles(runs), audit.noise.floor)
-    options = options or ForestOptions()
-    return [_evaluated_split(name, data, audit.noise, options, seed) for name in splits]
-
-
-def _evaluated_split(
-    split: str, data: InterferenceData, noise: Noise, options: ForestOptions, seed: int
-) -> dict[str, object]:
-    folds = possible_folds(split, data.labels, OUTER_FOLDS[split], seed)
-    if not folds:
-        raise SettingError(f"found no way to hold out by {split} in {len(data.labels)} labels")
-    parts = [
-        _answers(data, fold, options, seed, (split,))
-        for fold in progress(folds, f"evaluating by {split}")
+    audit = audited(runs, plan.rules)
+    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
+    data = InterferenceData(audit.labels, profiles(runs), floor)
+    trial = _Trial(data, audit.noise, options or ForestOptions(), seed)
+    return [
+        row
+        for name in splits
+        for row in trial.rows(name, (0,) if name == NEW_PAIR else plan.measured)
     ]
-    rows = pd.concat(parts).sort_index()
-    return split_row(split, rows, baseline_estimates(data, folds), noise)
 
 
-def _answers(
-    data: InterferenceData, fold: Fold, options: ForestOptions, seed: int, kinds: Sequence[str]
-) -> pd.DataFrame:
-    bundle, _ = calibrated_bundle(data.of_rows(fold.train), options, seed, kinds)
-    asked = data.labels.iloc[fold.test]
-    estimates = slowdown_estimates(bundle, asked)
-    return estimates.assign(slowdown=asked["slowdown"]).set_axis(fold.test)
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What is learnt from and asked, by which options."""
+
+    data: InterferenceData
+    noise: Noise
+    options: ForestOptions
+    seed: int
+
+    def rows(self, split: str, measured: Sequence[int]) -> list[dict[str, object]]:
+        """Return one row for each number of measured pairs."""
+        labels = self.data.labels
+        folds = possible_folds(split, labels, OUTER_FOLDS[split], self.seed)
+        if not folds:
+            raise SettingError(f"found no way to hold out by {split} in {len(labels)} labels")
+        trivial = baseline_estimates(self.data, folds)
+        found: dict[int, list[dict[str, object]]] = {k: [] for k in measured}
+        for (k, _), answers in self._answers(split, folds, measured).items():
+            name = f"{split}_k{k}" if k else split
+            found[k].append(split_row(name, answers, trivial, self.noise))
+        return [{**averaged(rows), "k": k} for k, rows in found.items()]
+
+    def _answers(
+        self, split: str, folds: Sequence[Fold], measured: Sequence[int]
+    ) -> dict[tuple[int, int], pd.DataFrame]:
+        draws = [(k, draw) for k in measured for draw in range(SEEDS if k else 1)]
+        parts: dict[tuple[int, int], list[pd.DataFrame]] = {each: [] for each in draws}
+        for fold in progress(folds, f"evaluating by {split}"):
+            learnt = self.data.of_rows(fold.train)
+            bundle, _ = calibrated_bundle(learnt, self.options, self.seed, (split,))
+            for k, draw in draws:
+                answers = answers_after(bundle, self.data.labels, fold, k, self.seed + draw)
+                parts[k, draw].append(answers)
+        return {each: pd.concat(found).sort_index() for each, found in parts.items()}
 
 
 def evaluate_given_interference(
@@ -94,8 +140,9 @@ def evaluate_given_interference(
     Parameters
     ----------
     train, test : DataFrame, ``data.schemas.PROFILING_RUNS``
-        Every colocated run of `test` that has a label is asked, audited or not. A job that
-        `test` never ran alone has its baseline and profile from `train`.
+        Every colocated run of `test` that has a label is asked, audited or not; for answers to
+        the same question every such run of `train` is learnt from. A job that `test` never ran
+        alone has its baseline and profile from `train`.
     seed : int
     options : ForestOptions, optional
 
@@ -110,8 +157,9 @@ def evaluate_given_interference(
     SettingError
         If no colocated run of `test` has a label.
     """
-    audit = audited(train)
-    data = InterferenceData(audit.labels, profiles(train), audit.noise.floor)
+    audit = audited(train, ALL_ROWS)
+    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
+    data = InterferenceData(audit.labels, profiles(train), floor)
     bundle, _ = calibrated_bundle(data, options or ForestOptions(), seed, KINDS)
     known = _with_baselines(train, test)
     asked = audited(known, ALL_ROWS)

@@ -8,9 +8,12 @@ import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
 from data.errors import SettingError
+from features.effect_kernel import EffectKernel
+from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.cold_start import cold_start_table
 from pipelines.conformal import calibration, outside_factor, residual_quantiles
+from pipelines.label_effects import LabelEffects, label_effects
 from pipelines.model_spec import filled_spec
 from pipelines.splits import INTERFERENCE_SPLITS, Fold, Positions
 from serving.bundle import Bundle, Calibration, Floats, Scale
@@ -24,11 +27,13 @@ from serving.interference import (
     SEEN_TABLE,
     slowdown_estimates,
 )
+from serving.interference_rows import has_effects, with_effects
 
 NAME = "colocast-interference"
 KINDS = (NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
+CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,15 @@ class ForestOptions:
     max_features : float
         Share of the features that a split may choose from.
     scale : {"identity", "log"}
-        What is learnt: the slowdown or its logarithm.
+        What is learnt: the slowdown or its logarithm. Effects of jobs are learnt on the latter
+        only; the forest then corrects them.
     folds : int
         Of the calibration, for each kind of novelty.
     """
 
-    trees: int = 100
-    min_samples_leaf: int = 2
-    max_features: float = 0.5
+    trees: int = 150
+    min_samples_leaf: int = 5
+    max_features: float = 0.4
     scale: Scale = "log"
     folds: int = 5
 
@@ -75,31 +81,74 @@ class InterferenceData:
         return replace(self, labels=self.labels.iloc[positions])
 
 
-def uncalibrated_bundle(data: InterferenceData, options: ForestOptions, seed: int) -> Bundle:
+def uncalibrated_bundle(
+    data: InterferenceData,
+    options: ForestOptions,
+    seed: int,
+    kernel: EffectKernel | None = None,
+) -> Bundle:
     """Return the fitted forest with its tables; intervals are empty.
+
+    Parameters
+    ----------
+    data : InterferenceData
+    options : ForestOptions
+    seed : int
+    kernel : EffectKernel, optional
+        How effects are shared, where that is known; it is learnt otherwise.
 
     Raises
     ------
     UnknownProfileError
         If a labelled job has no profile.
+
+    Notes
+    -----
+    The forest learns each label twice. With the effects, it learns what they leave over where
+    each pair is predicted from all other pairs, as new pairs will be: Wolpert, "Stacked
+    generalization", Neural Networks 1992. Without them, it learns the whole.
     """
     labels = data.labels
-    features = pair_features(data.profiles, labels)
-    slowdown = labels["slowdown"].to_numpy(np.float64)
+    found = _effects(data, options, seed, kernel)
+    rows, target = _lessons(data, options, found)
     forest = RandomForestRegressor(
         options.trees,
         min_samples_leaf=options.min_samples_leaf,
         max_features=options.max_features,
         random_state=seed,
-    ).fit(features, np.log(slowdown) if options.scale == "log" else slowdown)
+    ).fit(rows, target)
     predict = compiled(forest)
-    spec = filled_spec(NAME, features, predict, floor=data.floor, scale=options.scale)
+    spec = filled_spec(NAME, rows, predict, floor=data.floor, scale=options.scale)
     tables = {
         PROFILES_TABLE: data.profiles.reset_index(drop=True),
         SEEN_TABLE: _seen(labels),
         COLD_START_TABLE: cold_start_table(labels),
+        **(found.tables if found else {}),
     }
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
+
+
+def _lessons(
+    data: InterferenceData, options: ForestOptions, found: LabelEffects | None
+) -> tuple[pd.DataFrame, Floats]:
+    """Return the forest's training rows and targets."""
+    features = pair_features(data.profiles, data.labels)
+    slowdown = data.labels["slowdown"].to_numpy(np.float64)
+    target = np.log(slowdown) if options.scale == "log" else slowdown
+    if found is None:
+        return features, target
+    corrected = with_effects(features, found.pairs, found.left_out)
+    unknown = with_effects(features, found.pairs, np.full(len(target), np.nan))
+    rows = pd.concat([corrected, unknown], ignore_index=True)
+    return rows, np.concatenate([target - found.left_out, target])
+
+
+def _effects(
+    data: InterferenceData, options: ForestOptions, seed: int, kernel: EffectKernel | None
+) -> LabelEffects | None:
+    if options.scale != "log":
+        return None
+    return label_effects(data.labels, data.profiles, seed, kernel)
 
 
 def calibrated_bundle(
@@ -128,15 +177,16 @@ def calibrated_bundle(
     """
     if len(data.labels) < MIN_LABELS:
         raise SettingError(f"found {len(data.labels)} slowdown labels, wanted {MIN_LABELS} or more")
+    bundle = uncalibrated_bundle(data, options, seed)
+    kernel, quick = bundle_kernel(bundle), replace(options, trees=CALIBRATION_TREES)
     held_out = {}
     for kind in kinds:
         folds = possible_folds(kind, data.labels, options.folds, seed)
-        estimates = held_out_estimates(data, folds, options, seed)
+        estimates = held_out_estimates(data, folds, quick, seed, kernel)
         if len(estimates) >= MIN_RESIDUALS:
             held_out[kind] = estimates
     if not held_out:
         raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
-    bundle = uncalibrated_bundle(data, options, seed)
     spec = replace(bundle.spec, calibration=_calibration(held_out, data, options.scale))
     return replace(bundle, spec=spec), held_out
 
@@ -150,10 +200,29 @@ def possible_folds(kind: str, labels: pd.DataFrame, folds: int, seed: int) -> li
     return [fold for fold in made if len(fold.train) >= 2 and len(fold.test)]
 
 
+def bundle_kernel(bundle: Bundle) -> EffectKernel | None:
+    """Return how the bundle shares effects, None where it has none."""
+    return effects_from(bundle.tables)[0].kernel if has_effects(bundle) else None
+
+
 def held_out_estimates(
-    data: InterferenceData, folds: Sequence[Fold], options: ForestOptions, seed: int
+    data: InterferenceData,
+    folds: Sequence[Fold],
+    options: ForestOptions,
+    seed: int,
+    kernel: EffectKernel | None = None,
 ) -> pd.DataFrame:
     """Return what a model that never saw them answers for the held-out rows.
+
+    Parameters
+    ----------
+    data : InterferenceData
+    folds : sequence of Fold
+    options : ForestOptions
+    seed : int
+    kernel : EffectKernel, optional
+        As in `uncalibrated_bundle`. One learnt from all of `data` spares learning it in every
+        fold, for some twenty numbers that have seen the held-out rows.
 
     Returns
     -------
@@ -163,7 +232,7 @@ def held_out_estimates(
     """
     parts = []
     for fold in folds:
-        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed)
+        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed, kernel)
         asked = data.labels.iloc[fold.test]
         estimates = slowdown_estimates(bundle, asked)[["value", "in_domain"]]
         estimates = estimates.assign(fold=fold.name, slowdown=asked["slowdown"])

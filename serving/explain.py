@@ -1,7 +1,7 @@
 """Where one slowdown estimate comes from: which inputs moved it, and by how much."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from data.domain import PROFILE_COLUMNS, Estimate, Pair
 from serving.bundle import Bundle, Floats
 from serving.forest_layout import NO_CHILD, TreeArrays
+from serving.interference_rows import ForestQuestion
 
 SHOWN_INPUTS = 12
+EFFECTS = "effects"
+"""Name of what measured pairs say of both jobs, apart from the forest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Contribution:
     Attributes
     ----------
     feature : str
-        Input column; ``rest`` sums up those that are not shown.
+        Input column; ``rest`` sums up those that are not shown, ``effects`` is what measured
+        pairs say of both jobs.
     value : float, optional
         What it was; None where it is missing.
     amount : float
@@ -47,7 +51,8 @@ class Explanation:
     base : float
         What the model says before it looks at any input: the mean over its training rows.
     contributions : tuple of Contribution
-        Largest first; together with `base` they sum to the model's raw answer.
+        Effects first, then the forest's inputs, largest first; together with `base` they sum to
+        the model's raw answer.
     job_profile, neighbour_profile : mapping of str to float
         The measured exclusive profiles behind the inputs; a missing signal is absent.
     """
@@ -89,6 +94,28 @@ def forest_contributions(
         _add_path(amounts, estimator.tree_, row)
     amounts /= len(estimators)
     return base / len(estimators), _largest(bundle.spec.features, row, amounts, shown)
+
+
+def slowdown_contributions(
+    bundle: Bundle, question: ForestQuestion, shown: int = SHOWN_INPUTS
+) -> tuple[float, tuple[Contribution, ...]]:
+    """Return the base value of one slowdown and what its effects and each input add to it.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Of ``colocast-interference``.
+    question : ForestQuestion, one row
+    shown : int
+        Inputs of the forest to name.
+    """
+    row = question.rows.to_numpy(np.float64)[0]
+    mean, inputs = forest_contributions(bundle, row, shown)
+    weight, effect = float(question.weight[0]), float(question.base[0])
+    weighed = tuple(replace(each, amount=weight * each.amount) for each in inputs)
+    if not effect:
+        return weight * mean, weighed
+    return weight * mean, (Contribution(EFFECTS, None, effect), *weighed)
 
 
 def _add_path(amounts: Floats, tree: TreeArrays, row: Floats) -> None:

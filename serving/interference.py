@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from data.domain import Source
 from data.errors import UnknownProfileError
-from features.pairs import pair_features, profile_positions
+from features.pairs import profile_positions
 from serving.bundle import Bundle, Calibration, interval_frame
+from serving.interference_rows import forest_question
 
 PROFILES_TABLE = "profiles"
 SEEN_TABLE = "seen"
@@ -108,11 +109,10 @@ def calibration_groups(
 
 
 def _by_model(bundle: Bundle, pairs: pd.DataFrame, at: NDArray[np.intp]) -> pd.DataFrame:
-    rows = pair_features(bundle.tables[PROFILES_TABLE], pairs)[list(bundle.spec.features)]
-    raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(0)
+    question = forest_question(bundle, pairs)
     kinds = novelty(bundle, at)
     groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"])
-    estimates = interval_frame(bundle.spec, raw, rows, groups)
+    estimates = interval_frame(bundle.spec, question.answers(bundle), question.rows, groups)
     return estimates.assign(source=str(Source.MODEL))[ESTIMATE_COLUMNS]
 
 

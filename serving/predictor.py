@@ -20,12 +20,12 @@ from data.domain import (
     Placement,
 )
 from data.errors import NoChampionError, UnknownProfileError
-from features.pairs import pair_features
 from serving.bundle import Bundle
 from serving.combination import NEUTRAL
 from serving.demand import demand_estimates
 from serving.estimates import estimates_from
-from serving.explain import Explanation, forest_contributions, profile_of
+from serving.explain import Explanation, profile_of, slowdown_contributions
+from serving.interference_rows import forest_question
 from serving.memory import memory_estimates
 from serving.memory_need import measured_peak, memory_need
 from serving.placing import (
@@ -171,9 +171,8 @@ class Predictor:
         bundle = self._needed_slowdowns().bundle
         profiles = bundle.tables[PROFILES]
         asked = pd.DataFrame([(pair.job_key, pair.neighbour_key, pair.gpu_model)])
-        features = pair_features(profiles, asked.set_axis(PAIR_COLUMNS, axis="columns"))
-        row = features[list(bundle.spec.features)].to_numpy(np.float64)[0]
-        base, contributions = forest_contributions(bundle, row)
+        question = forest_question(bundle, asked.set_axis(PAIR_COLUMNS, axis="columns"))
+        base, contributions = slowdown_contributions(bundle, question)
         return Explanation(
             pair=pair,
             estimate=estimate,
