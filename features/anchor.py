@@ -1,9 +1,11 @@
 """A runtime told by counting alone: where the trees start, and what is left without them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from features.kriging import Kriged
 
 Floats = NDArray[np.float64]
 
@@ -11,40 +13,44 @@ LIMIT_SHARE_LOG = float(np.log(0.2))
 """Of their limit, jobs use a fifth: the median of DRAC (Popa and Alain, 2023)."""
 
 UNKNOWN_RUNTIME_LOG = float(np.log(3600.0))
-"""Without limit and history: an hour, with an interval that says how little that means."""
-
-QUEUE_PRIOR_JOBS = 2.0
-KEY_PRIOR_JOBS = 0.25
+"""Without a limit and without history: an hour."""
 
 
-def anchor_log(features: Mapping[str, Floats]) -> Floats:
-    """Return a first guess of each job's runtime: its limit, then its queue, then its key.
+def prior_log(limit_log: Floats) -> Floats:
+    """Return what is guessed of a runtime before any job has finished, as log seconds.
 
     Parameters
     ----------
-    features : mapping of str to float64 array of shape (n,)
-        ``limit_log``; ``<level>_jobs`` (log(1 + count)) and ``<level>_mean`` of the levels
-        ``queue`` and ``key``.
+    limit_log : float64 array of shape (n,)
+        Natural logarithm of the limit (s); NaN without.
+
+    Examples
+    --------
+    >>> np.exp(prior_log(np.log([500.0, np.nan]))).round().tolist()
+    [100.0, 3600.0]
+    """
+    return np.where(np.isnan(limit_log), UNKNOWN_RUNTIME_LOG, limit_log + LIMIT_SHARE_LOG)
+
+
+def nested_pull(levels: Sequence[Kriged]) -> Floats:
+    """Return the residual that nested levels expect together, finest first.
+
+    Each level takes the place of the finer one's prior, with the weight that this has there.
+
+    Parameters
+    ----------
+    levels : sequence of Kriged, each of n jobs, at least one
 
     Returns
     -------
     float64 array of shape (n,)
-        Natural logarithm of seconds, never NaN. The queue counts only where there is no limit.
 
     Notes
     -----
-    Shrinkage of a mean to its prior, as by Efron and Morris, "Data Analysis Using Stein's
-    Estimator and its Generalizations", JASA 1975.
+    Hierarchical shrinkage, as in Gelman and Hill, "Data Analysis Using Regression and
+    Multilevel/Hierarchical Models", Cambridge 2007, chapter 12.
     """
-    limit = features["limit_log"]
-    unlimited = _shrunk(
-        np.full(len(limit), UNKNOWN_RUNTIME_LOG), features, "queue", QUEUE_PRIOR_JOBS
-    )
-    prior = np.where(np.isnan(limit), unlimited, limit + LIMIT_SHARE_LOG)
-    return _shrunk(prior, features, "key", KEY_PRIOR_JOBS)
-
-
-def _shrunk(prior: Floats, features: Mapping[str, Floats], level: str, prior_jobs: float) -> Floats:
-    jobs = np.expm1(features[f"{level}_jobs"])
-    mean = np.where(jobs > 0, features[f"{level}_mean"], prior)
-    return np.asarray((jobs * mean + prior_jobs * prior) / (jobs + prior_jobs))
+    pull = np.zeros_like(levels[0].pull)
+    for level in reversed(levels):
+        pull = level.pull + (1 - level.weight) * pull
+    return pull

@@ -84,7 +84,7 @@ class FinishedIndex:
     def _codes_of(self, keys: Digests) -> Ints:
         unique, inverse = np.unique(keys, return_inverse=True)
         known = [self._codes.get(key, -1) if key else -1 for key in unique.tolist()]
-        return np.array(known, dtype=np.int64)[inverse]
+        return np.asarray(np.array(known, dtype=np.int64)[inverse])
 
     def _places(self, stamps: Ints, identities: Digests) -> Ints:
         places = np.searchsorted(self._stamps, stamps)
@@ -109,4 +109,4 @@ class FinishedIndex:
 
 def _ticks(time: Floats) -> Ints:
     shifted = np.floor(time * TICKS_PER_S) + (1 << (TICK_BITS - 1))
-    return np.clip(shifted, 0, (1 << TICK_BITS) - 1).astype(np.int64)
+    return np.asarray(np.clip(shifted, 0, (1 << TICK_BITS) - 1), dtype=np.int64)

@@ -1,53 +1,52 @@
 """What finished jobs tell about the next one: the memory behind runtime prediction."""
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from features.anchor import anchor_log
+from features.anchor import nested_pull, prior_log
 from features.digests import row_digests
 from features.finished_index import FinishedIndex
+from features.history_levels import CLUSTER_LEVELS, LEVELS, USER_LEVELS, Level
+from features.kriging import Kriged, kriged
 from features.requests import REQUEST_FEATURES, limit_log, request_features
 from features.window_statistics import STATISTICS, Window, window_statistics
 
 Floats = NDArray[np.float64]
 Digests = NDArray[np.uint64]
+Columns = dict[str, Floats]
 
-REQUEST = ("queue", "gpus", "cpus", "mem_mib", "limit_s")
-CLUSTER_LEVELS = {"queue": ("queue",), "request": REQUEST, "key": ("job_key",)}
-USER_LEVELS = {
-    "user": ("user",),
-    "user_limit": ("user", "gpus", "limit_s"),
-    "user_request": ("user", *REQUEST),
-    "user_key": ("user", "job_key"),
-    "batch": ("user", *REQUEST, "submit_minute"),
-}
-"""By which columns jobs count as alike, from coarse to fine.
-
-A batch is what one user submits in one minute with one request: 249,062 jobs of DRAC are 30,898.
-"""
-
-LEVELS = {**CLUSTER_LEVELS, **USER_LEVELS}
 ANCHOR = "anchor_log"
+"""Log seconds that the limit and alike jobs of anyone expect: where the cluster trees start."""
+
+USER_OFFSET = "user_offset"
+"""What the user's own jobs add to the anchor: where the user trees start."""
+
+EVIDENCE = "evidence"
+"""Largest share, in [0, 1], of what alike jobs have in common that finished ones have shown."""
+
 WAITED = "waited_log"
+_LEVEL_FEATURES = (*STATISTICS, "pull", "weight", "explained", "noise")
 CLUSTER_FEATURES = (
     *REQUEST_FEATURES,
     WAITED,
-    ANCHOR,
-    *(f"{level}_{name}" for level in CLUSTER_LEVELS for name in STATISTICS),
+    *(f"{level.name}_{name}" for level in CLUSTER_LEVELS for name in _LEVEL_FEATURES),
 )
 """Input of ``colocast-runtime-cluster``: nothing in it tells who asks."""
 
 USER_FEATURES = (
     *CLUSTER_FEATURES,
-    *(f"{level}_{name}" for level in USER_LEVELS for name in STATISTICS),
+    *(f"{level.name}_{name}" for level in USER_LEVELS for name in _LEVEL_FEATURES),
 )
 """Input of ``colocast-runtime-user``."""
 
+ROW_COLUMNS = (*USER_FEATURES, ANCHOR, USER_OFFSET, EVIDENCE)
 FLOOR_S = 0.1
-WINDOW = 32
-MINUTE_S = 60.0
-CHUNK = 32_768  # rows a pass: 8 MiB a matrix, whatever is asked
+WINDOW = 16  # 8 lose 0.025 of log R² at the start, 32 gain 0.003 (DRAC, first weeks)
+CHUNK = 32_768  # rows a pass: 4 MiB a matrix, whatever is asked
+_STORED = ("submit_time", "finish_time", "runtime_log", "limit_log")
 
 
 class RuntimeHistory:
@@ -64,40 +63,40 @@ class RuntimeHistory:
     ...     "limit_s": [600.0], "submit_time": [0.0], "finish_time": [70.0], "runtime_s": [60.0]})
     >>> history.observe(job)
     >>> same = job.assign(submit_time=100.0)
-    >>> float(np.exp(history.transform(same).loc[0, "user_mean"]).round(6))
-    60.0
+    >>> float(np.exp(history.transform(same).loc[0, "anchor_log"]).round())
+    61.0
     >>> history.transform(same, np.array([69.0]))["user_jobs"].tolist()
     [0.0]
     """
 
     def __init__(self) -> None:
-        self._levels = {name: FinishedIndex() for name in LEVELS}
-        self._runtime_log: Floats = np.empty(0)
-        self._limit_log: Floats = np.empty(0)
-        self._finish_time: Floats = np.empty(0)
+        self._indices = {level.name: FinishedIndex() for level in LEVELS}
+        self._stored: Columns = {name: np.empty(0) for name in _STORED}
 
     def __len__(self) -> int:
-        return len(self._finish_time)
+        return len(self._stored["finish_time"])
 
     def observe(self, jobs: pd.DataFrame) -> None:
         """Remember jobs that have finished.
 
         Parameters
         ----------
-        jobs : DataFrame of shape (n, >= 11), any order
+        jobs : DataFrame of shape (n, >= 12), any order
             Columns of ``data.schemas.JOBS``. Each attempt of a job is to be observed once: the
             job log is idempotent.
         """
-        first = len(self)
-        positions = np.arange(first, first + len(jobs))
-        finish_time = jobs["finish_time"].to_numpy(np.float64)
+        positions = np.arange(len(self), len(self) + len(jobs))
         identities = row_digests([jobs["job_id"], jobs["attempt"].astype("float64")])
-        for name, keys in _keys(jobs).items():
-            self._levels[name].add(keys, finish_time, identities, positions)
-        runtime_s = np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)
-        self._finish_time = np.append(self._finish_time, finish_time)
-        self._runtime_log = np.append(self._runtime_log, np.log(runtime_s))
-        self._limit_log = np.append(self._limit_log, limit_log(jobs["limit_s"]))
+        finish_time = jobs["finish_time"].to_numpy(np.float64)
+        for level, keys in _keyed(jobs):
+            self._indices[level.name].add(keys, finish_time, identities, positions)
+        more = {
+            "submit_time": jobs["submit_time"].to_numpy(np.float64),
+            "finish_time": finish_time,
+            "runtime_log": runtime_log(jobs),
+            "limit_log": limit_log(jobs["limit_s"]).to_numpy(np.float64),
+        }
+        self._stored = {name: np.append(self._stored[name], more[name]) for name in _STORED}
 
     def transform(self, requests: pd.DataFrame, as_of: Floats | None = None) -> pd.DataFrame:
         """Describe requests by what was known at a moment; reads only.
@@ -112,11 +111,13 @@ class RuntimeHistory:
 
         Returns
         -------
-        DataFrame of shape (n, n_features), indexed as `requests`, float64
-            ``USER_FEATURES``, which begin with ``CLUSTER_FEATURES``; NaN where unknown.
+        DataFrame of shape (n, n_columns), indexed as `requests`, float64
+            ``ROW_COLUMNS``: the models' inputs, NaN where unknown, and ``anchor_log``,
+            ``user_offset`` and ``evidence``, never NaN. ``<level>_mean``, ``_low``, ``_high`` and
+            ``_last`` are told from the anchor.
         """
         if as_of is None:
-            newest = self._finish_time.max(initial=-np.inf) + 1.0
+            newest = self._stored["finish_time"].max(initial=-np.inf) + 1.0
             as_of = np.maximum(requests["submit_time"].to_numpy(np.float64), newest)
         starts = range(0, len(requests), CHUNK) or range(1)
         parts = [
@@ -126,29 +127,74 @@ class RuntimeHistory:
         return pd.concat(parts)
 
     def _transformed(self, requests: pd.DataFrame, as_of: Floats) -> pd.DataFrame:
-        columns = {name: series.to_numpy() for name, series in request_features(requests).items()}
-        waited_s = as_of - requests["submit_time"].to_numpy(np.float64)
-        columns[WAITED] = np.log1p(np.maximum(waited_s, 0))
-        for name, keys in _keys(requests).items():
-            window = self._window(name, keys, as_of)
-            statistics = window_statistics(window, columns["limit_log"])
-            columns.update({f"{name}_{kind}": values for kind, values in statistics.items()})
-        columns[ANCHOR] = anchor_log(columns)
-        return pd.DataFrame(columns, index=requests.index)[list(USER_FEATURES)]
+        described = request_features(requests)
+        columns = {name: described[name].to_numpy(np.float64) for name in REQUEST_FEATURES}
+        submit_time = requests["submit_time"].to_numpy(np.float64)
+        columns[WAITED] = np.log1p(np.maximum(as_of - submit_time, 0))
+        prior = prior_log(columns["limit_log"])
+        told = {}
+        windows = {}
+        for level, keys in _keyed(requests):
+            windows[level.name], told[level.name] = self._read(level, keys, as_of, submit_time)
+        cluster = _cluster_pull(told, np.isnan(columns["limit_log"]))
+        columns[ANCHOR] = prior + cluster
+        columns[USER_OFFSET] = _user_pull(told, cluster) - cluster
+        columns[EVIDENCE] = np.max([level.explained for level in told.values()], axis=0)
+        for name, window in windows.items():
+            columns |= _level_columns(name, window, told[name], columns[ANCHOR], cluster)
+        return pd.DataFrame(columns, index=requests.index)[list(ROW_COLUMNS)]
 
-    def _window(self, level: str, keys: Digests, as_of: Floats) -> Window:
-        positions, counts = self._levels[level].window(keys, as_of, WINDOW)
-        if not len(self):
-            empty = np.full(positions.shape, np.nan)
-            return Window(empty, empty, counts.astype(np.float64), empty[:, 0])
-        seen = positions >= 0
-        runtime_log = np.where(seen, self._runtime_log[positions], np.nan)
-        newest = np.where(seen[:, 0], self._finish_time[positions[:, 0]], np.nan)
-        ratio_log = runtime_log - self._limit_log[positions]
-        return Window(runtime_log, ratio_log, counts.astype(np.float64), as_of - newest)
+    def _read(
+        self, level: Level, keys: Digests, as_of: Floats, submit_time: Floats
+    ) -> tuple[Window, Kriged]:
+        positions, counts = self._indices[level.name].window(keys, as_of, WINDOW)
+        stored = {name: _taken(self._stored[name], positions) for name in _STORED}
+        window = Window(
+            runtime_log=stored["runtime_log"],
+            ratio_log=stored["runtime_log"] - stored["limit_log"],
+            counts=counts.astype(np.float64),
+            age_s=as_of - stored["finish_time"][:, 0],
+        )
+        residuals = stored["runtime_log"] - prior_log(stored["limit_log"])
+        return window, kriged(residuals, stored["submit_time"], submit_time, level.kernel)
 
 
-def _keys(frame: pd.DataFrame) -> dict[str, Digests]:
-    minute = np.floor(frame["submit_time"].astype("float64") / MINUTE_S)
-    frame = frame.assign(submit_minute=minute)
-    return {name: row_digests([frame[c] for c in columns]) for name, columns in LEVELS.items()}
+def runtime_log(jobs: pd.DataFrame) -> Floats:
+    """Return the natural logarithm of each job's ``runtime_s``, which counts as 0.1 s at least."""
+    return np.asarray(np.log(np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)))
+
+
+def _keyed(frame: pd.DataFrame) -> Iterator[tuple[Level, Digests]]:
+    frame = frame.assign(kind=frame["job_key"].fillna(""))
+    for level in LEVELS:
+        yield level, row_digests([frame[name] for name in level.columns])
+
+
+def _taken(values: Floats, positions: NDArray[np.int64]) -> Floats:
+    if not len(values):
+        return np.full(positions.shape, np.nan)
+    return np.where(positions >= 0, values[positions], np.nan)
+
+
+def _cluster_pull(told: Mapping[str, Kriged], is_unlimited: NDArray[np.bool_]) -> Floats:
+    # A limit says more than the queue does: with it, the queue made the anchor worse on DRAC.
+    queue = told["queue"].where(is_unlimited)
+    return nested_pull([told["key"], told["request"], queue])
+
+
+def _user_pull(told: Mapping[str, Kriged], cluster: Floats) -> Floats:
+    # The user's other requests made it worse, too; the trees see them all the same.
+    return nested_pull([told["user_request"], Kriged.certain(cluster)])
+
+
+def _level_columns(
+    name: str, window: Window, told: Kriged, anchor: Floats, cluster: Floats
+) -> Columns:
+    values = window_statistics(window, anchor)
+    values |= {
+        "pull": told.pull - cluster,
+        "weight": told.weight,
+        "explained": told.explained,
+        "noise": told.noise,
+    }
+    return {f"{name}_{kind}": column for kind, column in values.items()}

@@ -88,4 +88,5 @@ def request_features(requests: pd.DataFrame) -> pd.DataFrame:
 
 def limit_log(limit_s: "pd.Series[float]") -> "pd.Series[float]":
     """Return the natural logarithm of each limit (s); NaN where there is none or it is 0."""
-    return np.log(limit_s.where(limit_s > 0))
+    values = limit_s.to_numpy(np.float64)
+    return pd.Series(np.log(np.where(values > 0, values, np.nan)), index=limit_s.index)

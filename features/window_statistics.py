@@ -13,7 +13,7 @@ RANK_HALF_LIFE = 8.0
 
 SHORT_LOG = float(np.log(60.0))
 NEAR_LIMIT_LOG = float(np.log(0.95))
-STATISTICS = ("jobs", "mean", "ratio", "low", "high", "last", "spread", "short", "timeout", "age")
+STATISTICS = ("jobs", "mean", "median", "low", "high", "last", "spread", "short", "timeout", "age")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +37,22 @@ class Window:
     age_s: Floats
 
 
-def window_statistics(window: Window, limit_log: Floats) -> dict[str, Floats]:
+def window_statistics(window: Window, anchor_log: Floats) -> dict[str, Floats]:
     """Summarise each row's window; newer jobs weigh more.
 
     Parameters
     ----------
     window : Window
-    limit_log : float64 array of shape (n,)
-        Natural logarithm of the limit of the job that is asked about (s); NaN without.
+    anchor_log : float64 array of shape (n,)
+        First guess of the log runtime of the job that is asked about.
 
     Returns
     -------
     dict of the names in ``STATISTICS`` to float64 array of shape (n,)
-        ``jobs`` is log(1 + count). ``mean``, ``low`` (a tenth lie below), ``high``, ``last`` and
-        ``ratio`` are logarithms of seconds; ``ratio`` scales the jobs' share of their limits by
-        this job's limit. ``spread`` is the standard deviation of the logarithm, ``short`` the
-        share that ended within a minute, ``timeout`` the share that reached its limit, ``age``
-        is log(1 + seconds). NaN where the window is empty.
+        ``jobs`` is log(1 + count). ``mean``, ``median``, ``low`` (a tenth lie below), ``high`` and
+        ``last`` are log runtimes less the anchor. ``spread`` is the standard deviation of log
+        runtimes, ``short`` the share that ended within a minute, ``timeout`` the share that
+        reached its limit, ``age`` is log(1 + seconds). NaN where the window is empty.
     """
     runtime_log = window.runtime_log
     seen = ~np.isnan(runtime_log)
@@ -64,11 +63,11 @@ def window_statistics(window: Window, limit_log: Floats) -> dict[str, Floats]:
     ordered = np.sort(runtime_log, axis=1)
     return {
         "jobs": np.log1p(window.counts),
-        "mean": mean,
-        "ratio": _mean(window.ratio_log, limited, weights) + limit_log,
-        "low": _ranked(ordered, seen, 0.1),
-        "high": _ranked(ordered, seen, 0.9),
-        "last": runtime_log[:, 0],
+        "mean": mean - anchor_log,
+        "median": _ranked(ordered, seen, 0.5) - anchor_log,
+        "low": _ranked(ordered, seen, 0.1) - anchor_log,
+        "high": _ranked(ordered, seen, 0.9) - anchor_log,
+        "last": runtime_log[:, 0] - anchor_log,
         "spread": np.sqrt(variance),
         "short": _mean(runtime_log < SHORT_LOG, seen, weights),
         "timeout": _mean(window.ratio_log > NEAR_LIMIT_LOG, limited, weights),
@@ -79,7 +78,7 @@ def window_statistics(window: Window, limit_log: Floats) -> dict[str, Floats]:
 def _mean(values: Floats | Flags, seen: Flags, weights: Floats) -> Floats:
     total = seen @ weights
     summed = np.where(seen, values, 0.0) @ weights
-    return np.divide(summed, total, out=np.full(len(total), np.nan), where=total > 0)
+    return np.where(total > 0, summed / np.where(total > 0, total, 1.0), np.nan)
 
 
 def _ranked(ordered: Floats, seen: Flags, share: float) -> Floats:

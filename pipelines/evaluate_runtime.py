@@ -5,19 +5,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import SettingError
-from features.digests import row_digests
-from features.history import FLOOR_S, LEVELS, MINUTE_S
+from features.history import runtime_log
 from features.history_groups import HISTORY_GROUPS, history_groups
-from pipelines.prequential import Progress, Schedule, prequential_estimates
-from pipelines.runtime import finished_rows
+from pipelines.prequential import Progress, Questions, prequential_estimates
 from pipelines.runtime_baselines import BASELINES, baseline_estimates
 from pipelines.runtime_metrics import Metrics, runtime_metrics
+from pipelines.runtime_rows import batches, job_rows
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Row = dict[str, str | float | int | None]
 DAY_S = 86_400.0
-REFIT_EVERY_S = 3 * DAY_S
+REFIT_EVERY_S = DAY_S
+CLUSTER_MODEL = "cluster_model"
+AT_START = "@start"
 
 
 def evaluate_runtime(
@@ -28,11 +29,11 @@ def evaluate_runtime(
     every_s: float = REFIT_EVERY_S,
     progress: Progress = iter,
 ) -> list[Row]:
-    """Measure predictions made at submission, by models refitted on a schedule.
+    """Measure predictions by models that are refitted on a schedule and know no future.
 
     Parameters
     ----------
-    jobs : DataFrame, ``data.schemas.JOBS``
+    jobs : DataFrame of shape (n, 14), ``data.schemas.JOBS``
     from_time_s : float, optional
         Measure jobs submitted from this moment on (s since 1970, UTC); those before are history.
     seed : int
@@ -44,8 +45,10 @@ def evaluate_runtime(
     Returns
     -------
     list of dict
-        One a split: ``all``, ``gpu``, ``jobs_0`` to ``jobs_>100`` (the user's finished jobs at
-        submission), each followed by ``<split>/<baseline>``. Keys: ``split``, those of
+        One a split: ``all``, ``gpu``, and ``jobs_0`` to ``jobs_>100`` by the user's finished
+        jobs. Plain splits know what was known at the job's submission; those that end in
+        ``@start`` what was known when it started, when the scheduler decides. Each is followed
+        by ``<split>/cluster_model`` and ``<split>/<baseline>``. Keys: ``split``, those of
         ``pipelines.runtime_metrics.runtime_metrics``, ``baseline_r2`` (log R² of the best
         baseline on that split) and ``ceiling_r2`` (log R² of knowing each batch's mean).
 
@@ -55,41 +58,49 @@ def evaluate_runtime(
         If no job was submitted from `from_time_s` on.
     """
     jobs = jobs.sort_values("submit_time", kind="stable").reset_index(drop=True)
-    submit_time = jobs["submit_time"].to_numpy(np.float64)
-    if not len(jobs) or (from_time_s is not None and submit_time[-1] < from_time_s):
+    asked = jobs["submit_time"].ge(-np.inf if from_time_s is None else from_time_s).to_numpy()
+    if not asked.any():
         raise SettingError(f"found no job submitted from {from_time_s} on, wanted at least one")
-    rows = finished_rows(jobs)
-    schedule = Schedule(every_s, from_time_s)
-    estimates = prequential_estimates(submit_time, rows, schedule, seed, progress)
-    baselines = baseline_estimates(jobs)
-    asked = jobs.loc[estimates.index]
-    splits = _splits(asked, rows.features.loc[estimates.index])
-    return [
-        row
-        for name, mask in splits.items()
-        if mask.any()
-        for row in _rows(name, asked[mask], estimates[mask], baselines.loc[asked.index][mask])
-    ]
+    moments = {"": jobs["submit_time"].to_numpy(), AT_START: jobs["start_time"].to_numpy()}
+    finished = job_rows(jobs)
+    rows = {"": finished.at_submission, AT_START: finished.at_start}
+    questions = {
+        name: Questions(rows[name].features[asked], moment[asked])
+        for name, moment in moments.items()
+    }
+    estimates = prequential_estimates(finished, questions, every_s, seed, progress)
+    table: list[Row] = []
+    for suffix, moment in moments.items():
+        answers = {"": estimates[suffix], CLUSTER_MODEL: estimates[f"{suffix}/{CLUSTER_MODEL}"]}
+        baselines = baseline_estimates(jobs, moment)[asked]
+        answers |= {name: baselines[[name]].set_axis(["value"], axis=1) for name in BASELINES}
+        splits = _splits(jobs[asked], questions[suffix].features)
+        for split, mask in splits.items():
+            table += _rows(split + suffix, jobs[asked][mask], _masked(answers, mask))
+    return table
 
 
 def _splits(jobs: pd.DataFrame, features: pd.DataFrame) -> dict[str, Flags]:
     groups = history_groups(features)
     splits = {"all": np.ones(len(jobs), dtype=bool), "gpu": jobs["gpus"].gt(0).to_numpy()}
-    return splits | {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+    splits |= {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+    return {name: mask for name, mask in splits.items() if mask.any()}
 
 
-def _rows(
-    split: str, jobs: pd.DataFrame, estimates: pd.DataFrame, baselines: pd.DataFrame
-) -> list[Row]:
+def _masked(answers: dict[str, pd.DataFrame], mask: Flags) -> dict[str, pd.DataFrame]:
+    return {name: frame[mask] for name, frame in answers.items()}
+
+
+def _rows(split: str, jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> list[Row]:
     runtime_s = jobs["runtime_s"].to_numpy(np.float64)
-    scored = {
-        name: runtime_metrics(runtime_s, baselines[[name]].set_axis(["value"], axis="columns"))
-        for name in BASELINES
-    }
-    known = [m["r2_log"] for m in scored.values() if m["r2_log"] is not None]
-    more: Metrics = {"baseline_r2": max(known, default=None), "ceiling_r2": batch_ceiling(jobs)}
-    rows: list[Row] = [{"split": split, **runtime_metrics(runtime_s, estimates), **more}]
-    return rows + [{"split": f"{split}/{name}", **m, **more} for name, m in scored.items()]
+    scored = {name: runtime_metrics(runtime_s, answer) for name, answer in answers.items()}
+    known = [scored[name]["r2_log"] for name in BASELINES]
+    best = max((value for value in known if value is not None), default=None)
+    more: Metrics = {"baseline_r2": best, "ceiling_r2": batch_ceiling(jobs)}
+    return [
+        {"split": f"{split}/{name}" if name else split, **metrics, **more}
+        for name, metrics in scored.items()
+    ]
 
 
 def batch_ceiling(jobs: pd.DataFrame) -> float | None:
@@ -106,13 +117,10 @@ def batch_ceiling(jobs: pd.DataFrame) -> float | None:
     float or None
         In [0, 1]; None where no batch has two jobs, or nothing varies.
     """
-    minute = np.floor(jobs["submit_time"].astype("float64") / MINUTE_S)
-    columns = jobs.assign(submit_minute=minute)
-    batches = row_digests([columns[name] for name in LEVELS["batch"]])
-    runtime_log = np.log(np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S))
-    within = pd.Series(runtime_log).groupby(batches).agg(["var", "size"])
+    logs = runtime_log(jobs)
+    within = pd.Series(logs).groupby(batches(jobs)).agg(["var", "size"])
     repeated = within[within["size"] > 1]
-    total = float(np.var(runtime_log))
+    total = float(np.var(logs))
     if repeated.empty or total == 0:
         return None
     noise = float(np.average(repeated["var"], weights=repeated["size"]))

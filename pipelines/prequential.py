@@ -1,62 +1,65 @@
-"""Predict each job at its submission, by models that only know jobs that had finished by then."""
+"""Predict each job when it was asked for, by models that only know jobs that had finished."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipelines.runtime_fit import FEWEST_JOBS, FinishedRows, fitted_models
+from pipelines.runtime_fit import FEWEST_JOBS, fitted_models
+from pipelines.runtime_rows import JobRows
 from serving.bundle import Bundle
 from serving.runtime import runtime_estimates
 
 Floats = NDArray[np.float64]
+GROWTH = 1.02
 Progress = Callable[[Sequence[float]], Iterable[float]]
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """When models are fitted anew.
+class Questions:
+    """Jobs to be estimated, each at a moment of its own.
 
     Attributes
     ----------
-    every_s : float
-        Seconds between two fits, > 0.
-    from_time_s : float, optional
-        Jobs submitted before this moment (s since 1970, UTC) are history only.
+    features : DataFrame of shape (n, n_columns)
+        ``features.history.ROW_COLUMNS`` as of each job's moment.
+    asked_time : float64 array of shape (n,), seconds since 1970 UTC
     """
 
-    every_s: float = DAY_S
-    from_time_s: float | None = None
+    features: pd.DataFrame
+    asked_time: Floats
 
 
 def prequential_estimates(
-    submit_time: Floats,
-    rows: FinishedRows,
-    schedule: Schedule,
+    finished: JobRows,
+    questions: Mapping[str, Questions],
+    every_s: float,
     seed: int,
     progress: Progress = iter,
-) -> pd.DataFrame:
-    """Estimate every job's runtime as it would have been told at its submission.
+) -> dict[str, pd.DataFrame]:
+    """Estimate runtimes as they would have been told, with models refitted on a schedule.
 
     Parameters
     ----------
-    submit_time : float64 array of shape (n,), seconds since 1970 UTC
-    rows : FinishedRows, length n
-        The same jobs; ``pipelines.runtime.finished_rows``.
-    schedule : Schedule
+    finished : JobRows
+        All that is ever learnt from; a fit sees those that had finished before it.
+    questions : mapping of str to Questions
+        Under the names of the result.
+    every_s : float
+        Seconds between two fits, > 0; the first is when the first question is asked. A fit is
+        left out where the finished jobs have grown by less than a fiftieth since the last.
     seed : int
     progress : callable
         Wraps the sequence of moments at which models are fitted, such as a progress bar.
 
     Returns
     -------
-    DataFrame of shape (n_estimated, 5), index of ``rows.features``
-        As ``serving.runtime.runtime_estimates``, of the jobs submitted from
-        ``schedule.from_time_s`` on. A job that came before the first ten had finished is
-        estimated without a model: ``source=cold_start``.
+    dict of str to DataFrame
+        As ``serving.runtime.runtime_estimates``, indexed as ``Questions.features``; besides, what
+        the cluster model alone says: ``<name>/cluster_model``. A question that came before ten
+        jobs had finished is answered without a model: ``source=cold_start``.
 
     Notes
     -----
@@ -64,24 +67,31 @@ def prequential_estimates(
     Views: Statistical Theory: The Prequential Approach", JRSS A 1984. By finish time, as a job
     teaches nothing before its end.
     """
-    parts = []
-    for moment in progress(_moments(submit_time, schedule)):
-        due = (submit_time >= moment) & (submit_time < moment + schedule.every_s)
-        if due.any():
-            models = _models(rows.where(rows.finish_time < moment), seed)
-            features = rows.features[due]
-            parts.append(runtime_estimates(*models, features, np.zeros(len(features))))
-    return pd.concat(parts)
+    parts: dict[str, list[pd.DataFrame]] = {}
+    fitted_on, cluster, user = 0, None, None
+    for moment in progress(_moments(questions, every_s)):
+        known = int((finished.at_start.finish_time < moment).sum())
+        if known >= max(FEWEST_JOBS, GROWTH * fitted_on):
+            fitted_on = known
+            cluster, user = _models(finished.finished_before(moment), seed)
+        for name, asked in questions.items():
+            due = (asked.asked_time >= moment) & (asked.asked_time < moment + every_s)
+            rows = asked.features[due]
+            for key, layer in ((name, user), (f"{name}/cluster_model", None)):
+                estimates = runtime_estimates(cluster, layer, rows, np.zeros(len(rows)))
+                parts.setdefault(key, []).append(estimates)
+    return {
+        key: pd.concat(estimates).loc[questions[key.split("/")[0]].features.index]
+        for key, estimates in parts.items()
+    }
 
 
-def _moments(submit_time: Floats, schedule: Schedule) -> Sequence[float]:
-    first = submit_time.min() if schedule.from_time_s is None else schedule.from_time_s
-    steps = np.floor((submit_time.max() - first) / schedule.every_s)
-    return [float(first + step * schedule.every_s) for step in range(int(steps) + 1)]
+def _moments(questions: Mapping[str, Questions], every_s: float) -> Sequence[float]:
+    first = min(float(asked.asked_time.min()) for asked in questions.values())
+    last = max(float(asked.asked_time.max()) for asked in questions.values())
+    return [first + step * every_s for step in range(int((last - first) // every_s) + 1)]
 
 
-def _models(known: FinishedRows, seed: int) -> tuple[Bundle | None, Bundle | None]:
-    if len(known) < FEWEST_JOBS:
-        return None, None
+def _models(known: JobRows, seed: int) -> tuple[Bundle, Bundle]:
     models = fitted_models(known, seed)
     return models.cluster, models.user

@@ -5,18 +5,13 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 
-from features.history import FLOOR_S, RuntimeHistory
 from features.history_groups import history_groups
 from pipelines.report import TrainingReport, markdown_table, provenance_facts
+from pipelines.runtime_boosting import DEFAULT_BOOSTING
 from pipelines.runtime_figures import coverage_by_history, predicted_against_measured
-from pipelines.runtime_fit import (
-    COVERAGE,
-    DEFAULT_BOOSTING,
-    FinishedRows,
-    RuntimeModels,
-    fitted_models,
-)
+from pipelines.runtime_fit import COVERAGE, RuntimeModels, fitted_models
 from pipelines.runtime_metrics import runtime_metrics
+from pipelines.runtime_rows import job_rows
 from serving.bundle import Bundle
 from serving.runtime import runtime_estimates
 
@@ -37,15 +32,21 @@ def train_runtime(
     cluster, user : Bundle
         Not registered yet.
     cluster_report, user_report : TrainingReport
-        Metrics ``newest_*`` are of the newest tenth of the jobs, predicted at their submission
-        by models that were fitted and calibrated on older ones.
+        Metrics ``newest_*`` are of the newest tenth of the jobs, predicted at their start by
+        models that were fitted and calibrated on older ones.
+
+    Notes
+    -----
+    Rows describe jobs at their start, when the decision falls and when those of the same batch
+    that started first may have finished. On DRAC that predicts as well at submission as rows of
+    the submission do, and much better at the start.
 
     Raises
     ------
     SettingError
         With fewer than ten jobs.
     """
-    models = fitted_models(finished_rows(jobs), seed)
+    models = fitted_models(job_rows(jobs), seed)
     facts = provenance_facts(jobs)
     cluster, user = (_with_facts(bundle, facts) for bundle in (models.cluster, models.user))
     early_cluster, early_user = models.early
@@ -56,27 +57,8 @@ def train_runtime(
     return cluster, user, reports[0], reports[1]
 
 
-def finished_rows(jobs: pd.DataFrame) -> FinishedRows:
-    """Describe finished jobs by what was known when they were submitted.
-
-    Parameters
-    ----------
-    jobs : DataFrame, ``data.schemas.JOBS``
-
-    Returns
-    -------
-    FinishedRows
-        In the order of `jobs`.
-    """
-    history = RuntimeHistory()
-    history.observe(jobs)
-    features = history.transform(jobs, jobs["submit_time"].to_numpy(np.float64))
-    runtime_s = np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)
-    return FinishedRows(features, np.log(runtime_s), jobs["finish_time"].to_numpy(np.float64))
-
-
 def _judged(models: RuntimeModels, cluster: Bundle, user: Bundle | None) -> pd.DataFrame:
-    features = models.judged.features
+    features = models.judged.at_start.features
     return runtime_estimates(cluster, user, features, np.zeros(len(features)))
 
 
@@ -88,10 +70,10 @@ def _with_facts(bundle: Bundle, facts: dict[str, str]) -> Bundle:
 def _report(
     jobs: pd.DataFrame, bundle: Bundle, models: RuntimeModels, estimates: pd.DataFrame
 ) -> TrainingReport:
-    runtime_s = np.exp(models.judged.runtime_log)
+    runtime_s = np.exp(models.judged.at_start.runtime_log)
     metrics = runtime_metrics(runtime_s, estimates)
     covered = estimates["lower"].le(runtime_s) & estimates["upper"].ge(runtime_s)
-    groups = history_groups(models.judged.features)
+    groups = history_groups(models.judged.at_start.features)
     return TrainingReport(
         params={name: str(value) for name, value in asdict(DEFAULT_BOOSTING).items()},
         metrics={f"newest_{k}": float(v) for k, v in metrics.items() if v is not None},

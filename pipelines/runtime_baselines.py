@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from features.digests import row_digests
 from features.finished_index import FinishedIndex
-from features.history import FLOOR_S, REQUEST
+from features.history import FLOOR_S
 from features.requests import limit_log
 
 Floats = NDArray[np.float64]
@@ -14,18 +14,20 @@ WINDOW = 31
 DAY_S = 86_400.0
 UNKNOWN_S = 3600.0
 
+GROUP = ["user", "queue", "gpus", "cpus", "mem_mib", "limit_s"]
 BASELINES = ("constant", "user_median", "user_last_two", "group_median", "requested_limit")
 """The median of all; of the user's newest 31; the mean of the user's last two (Tsafrir et al.,
 "Backfilling Using System-Generated Predictions Rather than User Runtime Estimates", TPDS 2007);
 the median of the user's newest 31 with the same request; the limit itself."""
 
 
-def baseline_estimates(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return what each baseline says of each job at its submission.
+def baseline_estimates(jobs: pd.DataFrame, as_of: Floats) -> pd.DataFrame:
+    """Return what each baseline says of each job at a moment.
 
     Parameters
     ----------
     jobs : DataFrame of shape (n, 14), ``data.schemas.JOBS``
+    as_of : float64 array of shape (n,), seconds since 1970 UTC
 
     Returns
     -------
@@ -34,9 +36,9 @@ def baseline_estimates(jobs: pd.DataFrame) -> pd.DataFrame:
         anything has finished; a group without history gets its user's median; a job without a
         limit gets the constant.
     """
-    constant = _constant(jobs)
-    user = _newest_runtimes(jobs, ["user"])
-    group = _newest_runtimes(jobs, ["user", *REQUEST])
+    constant = _constant(jobs, as_of)
+    user = _newest_runtimes(jobs, ["user"], as_of)
+    group = _newest_runtimes(jobs, GROUP, as_of)
     user_median = _or_else(_median(user), constant)
     columns = {
         "constant": constant,
@@ -48,22 +50,22 @@ def baseline_estimates(jobs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=jobs.index)
 
 
-def _constant(jobs: pd.DataFrame) -> Floats:
+def _constant(jobs: pd.DataFrame, as_of: Floats) -> Floats:
     order = np.argsort(jobs["finish_time"].to_numpy(), kind="stable")
     runtime_s = _runtime_s(jobs)[order]
-    day = np.floor(jobs["submit_time"].to_numpy(np.float64) / DAY_S) * DAY_S
+    day = np.floor(as_of / DAY_S) * DAY_S
     days, inverse = np.unique(day, return_inverse=True)
     finished = np.searchsorted(jobs["finish_time"].to_numpy()[order], days)
     medians = [float(np.median(runtime_s[:n])) if n else UNKNOWN_S for n in finished]
-    return np.array(medians)[inverse]
+    return np.asarray(np.array(medians)[inverse])
 
 
-def _newest_runtimes(jobs: pd.DataFrame, key: list[str]) -> Floats:
+def _newest_runtimes(jobs: pd.DataFrame, key: list[str], as_of: Floats) -> Floats:
     index = FinishedIndex()
     keys = row_digests([jobs[name] for name in key])
     identities = row_digests([jobs["job_id"], jobs["attempt"]])
     index.add(keys, jobs["finish_time"].to_numpy(), identities, np.arange(len(jobs)))
-    positions, _ = index.window(keys, jobs["submit_time"].to_numpy(), WINDOW)
+    positions, _ = index.window(keys, as_of, WINDOW)
     return np.where(positions >= 0, _runtime_s(jobs)[positions], np.nan)
 
 
@@ -88,4 +90,4 @@ def _or_else(values: Floats, otherwise: Floats) -> Floats:
 
 
 def _runtime_s(jobs: pd.DataFrame) -> Floats:
-    return np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)
+    return np.asarray(np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S))

@@ -58,7 +58,9 @@ def predicted_against_measured(runtime_s: Floats, estimates: pd.DataFrame, title
     return _png(figure)
 
 
-def coverage_by_history(covered: Floats, groups: "pd.Series[str]", level: float) -> bytes:
+def coverage_by_history(
+    covered: NDArray[np.bool_], groups: "pd.Series[str]", level: float
+) -> bytes:
     """Draw the share of jobs inside their interval, by the size of their user's history.
 
     Parameters

@@ -14,6 +14,7 @@ QUANTILES = "residual_quantiles"
 LEVEL = "level"
 DEFAULT = "default"
 LEVELS = np.concatenate([[0.0, 0.001, 0.005], np.arange(0.01, 1.0, 0.01), [0.995, 0.999, 1.0]])
+ANYWHERE = float(np.log(20.0))
 OUTLIVED = 2.0
 """A job that outlived all like it may run as long again (Lindy's rule)."""
 
@@ -96,12 +97,15 @@ def residual_table(
     Notes
     -----
     Split conformal prediction by group: Vovk, "Conditional validity of inductive conformal
-    predictors", ACML 2012. Conformal's finite-sample correction is within a level's spacing
-    from `smallest` rows on.
+    predictors", ACML 2012. As there, one more residual than was seen may lie anywhere: here a
+    factor of twenty to either side, which widens the bounds of a few dozen rows.
     """
+    residuals = np.concatenate([residuals, [-ANYWHERE, ANYWHERE]])
+    groups = pd.concat([groups, pd.Series([DEFAULT, DEFAULT], dtype="str")], ignore_index=True)
     sizes = groups.value_counts()
     members = {DEFAULT: np.ones(len(residuals), dtype=bool)}
-    members |= {str(g): (groups == g).to_numpy() for g in sizes[sizes >= smallest].index}
+    large = [str(g) for g in sizes[sizes >= smallest].index if g != DEFAULT]
+    members |= {group: (groups == group).to_numpy() for group in large}
     columns = {name: _increasing(np.quantile(residuals[m], LEVELS)) for name, m in members.items()}
     return pd.DataFrame({LEVEL: LEVELS, **columns})
 

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from data.domain import Source
-from features.history import ANCHOR, CLUSTER_LEVELS, FLOOR_S
-from features.history_groups import history_groups
+from features.evidence import evidence_groups
+from features.history import ANCHOR, FLOOR_S, USER_OFFSET
+from features.history_levels import CLUSTER_LEVELS
 from serving.bundle import Bundle, Floats, ModelSpec, inside
 from serving.residuals import QUANTILES, residuals_from_table
 
@@ -55,7 +56,7 @@ def runtime_estimates(
     residuals = residuals_from_table(calibrated.tables[QUANTILES], calibrated.spec.calibration)
     in_domain = inside(calibrated.spec, rows)
     widen = np.where(in_domain, 1.0, calibrated.spec.calibration.outside)
-    estimates = residuals.conditional(raw, history_groups(rows), _log(elapsed_s), widen)
+    estimates = residuals.conditional(raw, evidence_groups(rows), _log(elapsed_s), widen)
     bounded = _bounded(estimates, rows, elapsed_s, calibrated.spec)
     return bounded.assign(in_domain=in_domain, source=_sources(user, rows))
 
@@ -73,10 +74,11 @@ def runtime_log(cluster: Bundle, user: Bundle | None, rows: pd.DataFrame) -> Flo
     -------
     float64 array of shape (n,)
     """
-    raw = rows[ANCHOR].to_numpy(np.float64) + _raw(cluster, rows)
+    raw: Floats = rows[ANCHOR].to_numpy(np.float64) + _raw(cluster, rows)
     if user is None:
         return raw
-    return raw + user_weight(user.spec, rows) * _raw(user, rows)
+    correction = user_weight(user.spec, rows) * _raw(user, rows)
+    return np.asarray(raw + rows[USER_OFFSET].to_numpy(np.float64) + correction)
 
 
 def user_weight(spec: ModelSpec, rows: pd.DataFrame) -> Floats:
@@ -105,11 +107,13 @@ def _bounded(
     most = np.where(np.isnan(limit_s) | (not enforced), np.inf, limit_s)
     least = np.maximum(elapsed_s, spec.floor)
     # A job that runs beyond an enforced limit tells that it is not enforced on it.
-    return np.exp(estimates).clip(upper=most, axis="index").clip(lower=least, axis="index")
+    seconds = np.exp(estimates.to_numpy(np.float64))
+    bounded = np.maximum(np.minimum(seconds, most[:, None]), least[:, None])
+    return pd.DataFrame(bounded, index=estimates.index, columns=estimates.columns)
 
 
 def _sources(user: Bundle | None, rows: pd.DataFrame) -> "pd.Series[str]":
-    known = rows[[f"{level}_jobs" for level in CLUSTER_LEVELS]].gt(0).any(axis="columns")
+    known = rows[[f"{level.name}_jobs" for level in CLUSTER_LEVELS]].gt(0).any(axis="columns")
     has_history = rows["user_jobs"].gt(0)
     source = np.where(known, Source.CLUSTER_MODEL, Source.COLD_START)
     if user is not None:
