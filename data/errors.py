@@ -152,6 +152,10 @@ class SpoolError(ColocastError, RuntimeError):
     """The spool of submitted jobs cannot be read or written now; nothing was half-written."""
 
 
+class DeadlineError(ColocastError, TimeoutError):
+    """The service did not answer within its own deadline."""
+
+
 class ProfilerError(ColocastError, RuntimeError):
     """The profiler cannot measure as asked."""
 

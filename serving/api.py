@@ -9,6 +9,7 @@ from typing import Any
 
 from data.errors import (
     ColocastError,
+    DeadlineError,
     MediaTypeError,
     NoChampionError,
     OverloadedError,
@@ -28,6 +29,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 JSON = b"application/json"
 UNKNOWN_ROUTE = "unknown"
+DEADLINE_S = 2.0
 LARGEST_QUEUE = 64  # requests in hand; a scheduler asks a few at a time
 _ERRORS = Writer(ErrorAnswer)
 
@@ -47,12 +49,15 @@ class Api:
     backend : Backend, optional
     in_hand : int
         Requests that were taken and are not answered yet.
+    deadline_s : float
+        For the routes that may wait for a database or compute for long.
     """
 
     metrics: Metrics
     tokens: Tokens
     backend: Backend | None = None
     in_hand: int = 0
+    deadline_s: float = DEADLINE_S
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -102,9 +107,13 @@ class Api:
         if endpoint.reader is not None:
             _check_head(headers)
             body = await _body(receive)
-        if endpoint.in_thread:
-            return await asyncio.to_thread(endpoint.respond, self.backend, body)
-        return endpoint.respond(self.backend, body)
+        if not endpoint.in_thread:
+            return endpoint.respond(self.backend, body)
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                return await asyncio.to_thread(endpoint.respond, self.backend, body)
+        except TimeoutError as error:
+            raise DeadlineError(f"no answer within {self.deadline_s:g} s; ask again") from error
 
 
 def _check_head(headers: dict[bytes, bytes]) -> None:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from data.errors import (
     ColocastError,
+    DeadlineError,
     JobConflictError,
     JobLogError,
     MediaTypeError,
@@ -33,10 +34,12 @@ STATUSES: tuple[tuple[type[ColocastError], HTTPStatus], ...] = (
     (OverloadedError, HTTPStatus.SERVICE_UNAVAILABLE),
     (NoChampionError, HTTPStatus.SERVICE_UNAVAILABLE),
     (JobLogError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (DeadlineError, HTTPStatus.GATEWAY_TIMEOUT),
 )
 _HEADERS = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_AFTER_S)},
+    HTTPStatus.GATEWAY_TIMEOUT: {"Retry-After": str(RETRY_AFTER_S)},
 }
 
 

@@ -73,7 +73,8 @@ def _operation(endpoint: Endpoint) -> Document:
         "description": (endpoint.writer.kind.__doc__ or "").split("\n")[0],
         "content": {"application/json": {"schema": _reference(endpoint.writer.kind)}},
     }
-    failures = (*_ALWAYS, HTTPStatus.GATEWAY_TIMEOUT, *endpoint.failures)
+    deadline = (HTTPStatus.GATEWAY_TIMEOUT,) if endpoint.in_thread else ()
+    failures = (*_ALWAYS, *deadline, *endpoint.failures)
     statuses = {*failures, *(_WITH_BODY if endpoint.reader else ())}
     return {
         "operationId": endpoint.path.rsplit("/", 1)[-1],
@@ -95,8 +96,6 @@ def _request_body(endpoint: Endpoint) -> Document:
 
 def _failure(status: HTTPStatus) -> Document:
     content = {"application/json": {"schema": _reference(ErrorAnswer)}}
-    if status is HTTPStatus.GATEWAY_TIMEOUT:  # BentoML's own answer, in its own shape
-        content = {"application/json": {"schema": {"type": "object"}}}
     return {"description": _SAYS[status], "content": content}
 
 

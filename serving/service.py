@@ -1,7 +1,7 @@
 """The BentoML service: process, health and lifetime around the routes of ``serving.api``.
 
 BentoML's own codec ignores unknown fields and reads NaN, and its description of a route knows
-neither ranges nor errors. So the routes are an ASGI application that BentoML mounts, and the
+neither ranges nor errors. So the routes are an ASGI application in BentoML's workers, and the
 OpenAPI document is made from the same readers. ``colocast serve`` starts this module with the
 tuned profile of ``serving.profile_env``.
 """
@@ -9,13 +9,14 @@ tuned profile of ``serving.profile_env``.
 import logging
 import os
 from http import HTTPStatus
+from typing import cast
 
 import bentoml
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from serving.lifeline import end_with_parent
-from serving.mounted import ROUTES_PREFIX, LateApi, site
+from serving.mounted import LateApi, site
 from serving.profile_env import (
     TIMEOUT_S,
     WORKERS,
@@ -23,6 +24,7 @@ from serving.profile_env import (
     poll_interval_s,
     token_path,
 )
+from serving.routed import RoutedService
 
 API = LateApi()
 
@@ -42,8 +44,8 @@ def metrics_page() -> Response:
     # BentoML labels its metrics with whatever path is asked for; ours know the routes.
     metrics={"enabled": False},
     logging={"access": {"enabled": False}},
+    service_class=RoutedService,
 )
-@bentoml.asgi_app(API, path=ROUTES_PREFIX)
 @bentoml.asgi_app(site(metrics_page), path="/")
 class Predictor:
     """Predictions for a scheduler; holds models and history, does no maths."""
@@ -74,5 +76,7 @@ class Predictor:
         self._state.stop()
 
 
-predictor = Predictor
+predictor = cast("RoutedService", Predictor)
 """What ``bentoml serve serving.service:predictor`` starts."""
+
+predictor.routes = API

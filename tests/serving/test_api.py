@@ -1,4 +1,5 @@
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -254,6 +255,16 @@ def test_too_many_requests_are_refused_at_once(api, post):
     api.in_hand = LARGEST_QUEUE
     status, headers, _ = post("/v1/slowdown", PAIRS)
     assert (status, headers[b"retry-after"]) == (503, b"1")
+
+
+def test_route_that_takes_too_long_is_504(api, post, state, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(state, "append", lambda jobs: released.wait(30))
+    api.deadline_s = 0.05
+    threading.Timer(0.5, released.set).start()
+    status, headers, answer = post("/v1/finished", EXAMPLES["/v1/finished"])
+    assert (status, headers[b"retry-after"]) == (504, b"1")
+    assert "no answer within 0.05 s" in answer["error"]
 
 
 def test_before_the_models_are_loaded_the_answer_is_503():

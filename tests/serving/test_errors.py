@@ -4,6 +4,7 @@ import pytest
 
 from data.errors import (
     BadModelError,
+    DeadlineError,
     JobConflictError,
     JobLogError,
     MediaTypeError,
@@ -31,6 +32,7 @@ from serving.errors import STATUSES, http_error, route_error
         (JobLogError("locked"), 503),
         (NoChampionError("none"), 503),
         (OverloadedError("65"), 503),
+        (DeadlineError("2 s"), 504),
         (BadModelError("digest"), 503),
     ],
 )
