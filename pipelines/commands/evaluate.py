@@ -1,0 +1,71 @@
+"""``colocast evaluate``: measure a model on the held-out splits that matter."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from data.settings import Settings
+
+SHOWN = (
+    *("split", "n", "r2", "r2_log", "mae", "within_2x", "under_rate"),
+    *("coverage_90", "width_90_median", "baseline_r2", "ceiling_r2"),
+)
+
+
+@click.command()
+@click.argument("model", type=click.Choice(["interference", "memory", "demand", "runtime"]))
+@click.option("--split", "splits", help="Ways of holding out, joined by commas; default: all.")
+@click.option(
+    "--data",
+    "--jobs",
+    "data_path",
+    type=click.Path(path_type=Path),
+    help="Any path that `colocast import` reads; default: what was imported, else the sample.",
+)
+@click.option("--train", "train_path", type=click.Path(path_type=Path), help="Learn from this.")
+@click.option("--test", "test_path", type=click.Path(path_type=Path), help="Ask about this.")
+@click.option(
+    "--from",
+    "from_day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Runtime: measure jobs submitted from this day on (UTC).",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the rows.")
+def command(  # noqa: PLR0913 - one argument an option
+    *,
+    model: str,
+    splits: str | None,
+    data_path: Path | None,
+    train_path: Path | None,
+    test_path: Path | None,
+    from_day: datetime | None,
+    json_path: Path | None,
+) -> None:
+    """Measure MODEL on data that it did not learn from; one row a split.
+
+    --json writes a list of flat objects with at least the columns shown (null where one makes
+    no sense): R² of values and of logs, mean absolute error, share within a factor of 2, share
+    under-estimated, coverage and median width of the 90 % interval, the best trivial baseline's
+    R², and the highest R² that the noise allows. With --train and --test it writes one object.
+    """
+    from pipelines.evaluate import EVALUATIONS, Question, checked_question
+
+    from_time_s = None if from_day is None else from_day.replace(tzinfo=UTC).timestamp()
+    names = tuple(name.strip() for name in splits.split(",")) if splits else ()
+    question = checked_question(Question(names, data_path, train_path, test_path, from_time_s))
+    settings = Settings.from_mapping(os.environ, Path.cwd())
+    rows = EVALUATIONS[model](question, settings)
+    widths = [max(len(name), *(len(_text(row.get(name))) for row in rows)) for name in SHOWN]
+    for cells in (SHOWN, *([_text(row.get(name)) for name in SHOWN] for row in rows)):
+        click.echo("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
+    if json_path is not None:
+        json_path.write_text(json.dumps(rows[0] if test_path is not None else rows, indent=2))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,127 @@
+"""What ``colocast evaluate`` can be asked for: each model's rows of metrics, on its own splits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from data.errors import SettingError
+from data.settings import Settings
+from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
+from pipelines.progress import progress
+
+SEED = 7
+Rows = list[dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to measure.
+
+    Attributes
+    ----------
+    splits : sequence of str
+        Ways of holding out; empty: all that the model knows.
+    data : Path, optional
+        What to hold out from; by default what was imported, else the sample.
+    train, test : Path, optional
+        Both or none: learn from one, ask the other.
+    from_time_s : float, optional
+        Runtime only: measure jobs submitted from then on (s since 1970, UTC).
+    """
+
+    splits: Sequence[str] = ()
+    data: Path | None = None
+    train: Path | None = None
+    test: Path | None = None
+    from_time_s: float | None = None
+
+
+def interference_rows(question: Question, settings: Settings) -> Rows:
+    """Measure the interference model by pair, configuration and family, or on a test set."""
+    from pipelines.evaluate_interference import (  # noqa: PLC0415 - one model at a time
+        OUTER_FOLDS,
+        evaluate_given_interference,
+        evaluate_interference,
+    )
+
+    if question.test is not None:
+        train, test = _given(question, settings, initial_runs)
+        return [evaluate_given_interference(train, test, SEED)]
+    runs = initial_runs(settings, question.data)
+    return evaluate_interference(runs, question.splits or tuple(OUTER_FOLDS), SEED)
+
+
+def memory_rows(question: Question, settings: Settings) -> Rows:
+    """Measure the memory model by configuration and by extrapolation, or on a test set."""
+    from pipelines.evaluate_memory import (  # noqa: PLC0415 - one model at a time
+        SPLITS,
+        evaluate_given_memory,
+        evaluate_memory,
+    )
+
+    if question.test is not None:
+        train, test = _given(question, settings, initial_memory_runs)
+        return [evaluate_given_memory(train, test, SEED)]
+    runs = initial_memory_runs(settings, question.data)
+    return evaluate_memory(runs, question.splits or SPLITS, SEED)
+
+
+def demand_rows(question: Question, settings: Settings) -> Rows:
+    """Measure the demand forest on architectures that it never saw."""
+    from pipelines.evaluate_demand import SPLITS, evaluate_demand  # noqa: PLC0415 - one at a time
+
+    _refuse_test(question, "demand")
+    runs = initial_memory_runs(settings, question.data)
+    return evaluate_demand(runs, question.splits or SPLITS, SEED)
+
+
+def runtime_rows(question: Question, settings: Settings) -> Rows:
+    """Measure the runtime models prequentially, by finish time."""
+    from pipelines.evaluate_runtime import evaluate_runtime  # noqa: PLC0415 - one at a time
+
+    _refuse_test(question, "runtime")
+    if question.splits:
+        raise SettingError("runtime has one split, by finish time: leave --split out")
+    jobs = initial_jobs(settings, question.data)
+    found = evaluate_runtime(
+        jobs, question.from_time_s, seed=SEED, progress=lambda fits: progress(fits, "refitting")
+    )
+    return [dict(row) for row in found]
+
+
+EVALUATIONS: Mapping[str, Callable[[Question, Settings], Rows]] = {
+    "interference": interference_rows,
+    "memory": memory_rows,
+    "demand": demand_rows,
+    "runtime": runtime_rows,
+}
+
+
+def checked_question(question: Question) -> Question:
+    """Return `question` if it can be asked.
+
+    Raises
+    ------
+    SettingError
+        If only one of train and test is given, or one of them together with data or splits.
+    """
+    if (question.train is None) != (question.test is None):
+        raise SettingError("found only one of --train and --test, wanted both or none")
+    if question.test is not None and (question.data is not None or question.splits):
+        raise SettingError("found --train and --test with --data or --split, wanted one or other")
+    return question
+
+
+def _given(
+    question: Question,
+    settings: Settings,
+    read: Callable[[Settings, Path | None], pd.DataFrame],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return read(settings, question.train), read(settings, question.test)
+
+
+def _refuse_test(question: Question, model: str) -> None:
+    if question.test is not None:
+        raise SettingError(f"{model} takes no --train and --test; wanted --data")
