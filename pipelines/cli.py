@@ -18,6 +18,7 @@ COMMANDS = {
     "rollback": ("rollback", "Point the alias champion back at the previous version."),
     "models": ("models", "List registered versions, aliases and their metrics."),
     "retrain": ("retrain", "Watch the job log and retrain from finished jobs."),
+    "replay": ("replay", "Compare scheduling policies on a trace of jobs."),
     "serve": ("serve", "Start the prediction service."),
     "schedule": ("schedule", "Run the scheduler loop."),
     "submit": ("submit", "Hand a command to the scheduler."),

@@ -1,19 +1,19 @@
 """What a replayed policy believes about pairs: a model that has not seen them, or other levels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestRegressor
 
-from features.pairs import pair_features
+from pipelines.interference_fit import ForestOptions, InterferenceData, calibrated_bundle
 from pipelines.replay_workloads import Workloads
+from serving.bundle import Bundle
+from serving.interference import slowdown_estimates
 
-LEVEL = 0.9
-"""Nominal coverage of the two-sided interval; its upper end leaves one twentieth above."""
-
-TREES = 300
+MODEL = "colocast-interference"
+KIND = "configuration"
+"""The novelty to calibrate for: both workloads of every pair are unknown to the model."""
 
 Floats = NDArray[np.float64]
 
@@ -53,28 +53,30 @@ def none(workloads: Workloads) -> Beliefs:
 
 
 def other_half(workloads: Workloads, seed: int) -> Beliefs:
-    """Return a forest's predictions, trained on the pairs of the half that is not scheduled.
+    """Return what ``colocast-interference`` predicts, trained on the half that is not scheduled.
 
-    Neither a pair nor a workload of the replay is known to it. Upper ends come from residuals
-    out of bag, by the quantile that `LEVEL` says.
-
-    Notes
-    -----
-    Random forest on both profiles and the physics of the pair, as ``colocast-interference``.
+    Neither a pair nor a workload of the replay is known to it.
     """
-    features = pair_features(workloads.learnt, workloads.labels)
-    known = features.columns[features.notna().any()]
-    target = np.log(np.maximum(1.0, workloads.labels["slowdown"].to_numpy(np.float64)))
-    forest = RandomForestRegressor(
-        TREES, min_samples_leaf=2, max_features=1 / 3, oob_score=True, random_state=seed, n_jobs=1
-    ).fit(features[known], target)
-    residual = target - forest.oob_prediction_
-    above = max(0.0, float(np.quantile(residual, (1 + LEVEL) / 2)))
+    labels = workloads.labels
+    data = InterferenceData(labels, workloads.learnt, min(1.0, float(labels["slowdown"].min())))
+    bundle, _ = calibrated_bundle(data, ForestOptions(), seed, (KIND,))
+    return of_bundle(workloads, bundle)
+
+
+def of_bundle(workloads: Workloads, bundle: Bundle) -> Beliefs:
+    """Return what a model predicts of the scheduled workloads, given their profiles."""
     names = workloads.truth.names
     pairs = pd.MultiIndex.from_product([names, names]).to_frame(index=False)
     pairs.columns = pd.Index(["job_key", "neighbour_key"])
     pairs["gpu_model"] = workloads.scheduled["gpu_model"].iloc[0]
-    asked = pair_features(workloads.scheduled, pairs)[known]
-    value = forest.predict(asked).reshape(len(names), len(names))
-    upper = np.exp(value + above)
-    return Beliefs(np.maximum(1.0, np.exp(value)), np.maximum(1.0, upper), "other_half")
+    learnt = bundle.tables["profiles"]
+    others = learnt[~learnt["job_key"].isin(names)]
+    known = pd.concat([others, workloads.scheduled], ignore_index=True)
+    asked = replace(bundle, tables={**bundle.tables, "profiles": known})
+    estimates = slowdown_estimates(asked, pairs, "refuse")
+    shape = len(names), len(names)
+    value, upper = (
+        np.maximum(1.0, estimates[end].to_numpy(np.float64).reshape(shape))
+        for end in ("value", "upper")
+    )
+    return Beliefs(value, upper, bundle.version)

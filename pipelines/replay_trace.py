@@ -13,6 +13,7 @@ from scheduler_client.replay.simulation import Costs, Site
 from scheduler_client.replay.trace import Trace
 
 Ints = NDArray[np.int64]
+WEEK_S = 7 * 86_400.0
 
 
 def trace_of(jobs: pd.DataFrame) -> Trace:
@@ -87,6 +88,34 @@ def site_for_load(trace: Trace, load: float, costs: Costs) -> Site:
     """Return the cluster of `quotas_for_load`: as many cards as all quotas together."""
     quotas = quotas_for_load(trace, load)
     return Site(sum(quotas), quotas, costs=costs)
+
+
+def burst_of(trace: Trace, week: int) -> Trace:
+    """Return the jobs that arrive in one week of a trace, all submitted at its first moment.
+
+    Parameters
+    ----------
+    week : int
+        0 is the first seven days.
+
+    Raises
+    ------
+    SettingError
+        If no job arrives in that week.
+    """
+    inside = trace.arrival_s // WEEK_S == week
+    if not inside.any():
+        raise SettingError(f"week must be one with arrivals, got {week}")
+    chosen = np.flatnonzero(inside)
+    return Trace(
+        job_ids=tuple(trace.job_ids[job] for job in chosen),
+        arrival_s=np.zeros(len(chosen)),
+        runtime_s=trace.runtime_s[chosen],
+        gpus=trace.gpus[chosen],
+        queue=trace.queue[chosen],
+        workload=trace.workload[chosen],
+        queues=trace.queues,
+    )
 
 
 def site_from(path: Path, trace: Trace, costs: Costs) -> Site:

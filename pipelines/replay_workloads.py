@@ -1,12 +1,14 @@
 """Measured workloads for the jobs of a trace: who is like which, and what is known of pairs."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import TableError
+from data.loaders import read_any
 from features.profiles import profiles
 from pipelines.audit import audited
 from pipelines.audit_rules import AuditRules
@@ -15,6 +17,8 @@ from scheduler_client.replay.truth import GroundTruth, MeasuredPairs, fitting, s
 
 CARD_MEM_MIB = 24_576
 """Of the RTX 3090 on which Lucid's pairs were measured."""
+
+SCORE_EDGES = (0.35, 0.6)
 
 WIDTH = 0.2
 """Of the kernel of `draw`: so far a job's rank in length lies from its workload's in load."""
@@ -74,6 +78,22 @@ def workloads_of(
         learnt=table.loc[learnt].reset_index(drop=True),
         labels=_within(labels, learnt),
     )
+
+
+def share_scores(workloads: Workloads, pairs: Path | None) -> tuple[int, ...]:
+    """Return Lucid's share score (0, 1 or 2) of each scheduled workload.
+
+    Its own classes where `pairs` is a path with a table ``share_labels``; a workload without one
+    gets its class from utilisation: 2 from 0.6 on, 1 from 0.35 on, else 0.
+    """
+    busy = workloads.truth.utilisation
+    guessed = np.digitize(busy, SCORE_EDGES).tolist()
+    tables = read_any(pairs) if pairs is not None else {}
+    if "share_labels" not in tables:
+        return tuple(guessed)
+    known = tables["share_labels"].set_index("job_key")["share_label"]
+    names = workloads.truth.names
+    return tuple(int(known.get(n, g)) for n, g in zip(names, guessed, strict=True))
 
 
 def draw(trace: Trace, workloads: Workloads, seed: int) -> Trace:

@@ -71,12 +71,12 @@ class Lucid:
         if not mates:
             return None
         score, mate = min(mates)
-        chosen = cards.half_by_workload[mate] if gpus == 1 else cards.half_by_gang[mate]
+        chosen = cards.half_by_kind[mate] if gpus == 1 else cards.half_by_gang[mate]
         total = score + self._scores[workload]
         return ([next(iter(chosen))] if gpus == 1 else list(chosen)), f"share scores {total}"
 
     def _mates_of_one(self, workload: int) -> list[tuple[int, int]]:
-        here = self._simulation.cards.half_by_workload
+        here = self._simulation.cards.half_by_kind
         return [(self._scores[w], w) for w in here if self._may_pack(workload, w)]
 
     def _mates_of_gang(self, workload: int, gpus: int) -> list[tuple[int, int]]:

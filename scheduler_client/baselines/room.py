@@ -16,9 +16,9 @@ def blind_cards(simulation: Simulation, job: int, fits: Sequence[bool]) -> list[
     """
     cards, gpus = simulation.cards, simulation.gpus[job]
     chosen = cards.take_empty(min(gpus, len(cards.empty)))
-    for workload in sorted(cards.half_by_workload):
+    for workload in sorted(cards.half_by_kind):
         if len(chosen) < gpus and fits[workload]:
-            chosen += islice(cards.half_by_workload[workload], gpus - len(chosen))
+            chosen += islice(cards.half_by_kind[workload], gpus - len(chosen))
     for other in sorted(cards.half_by_gang):
         if len(chosen) < gpus and fits[simulation.workload[other]]:
             chosen += islice(cards.half_by_gang[other], gpus - len(chosen))

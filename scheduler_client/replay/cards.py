@@ -12,34 +12,37 @@ V = TypeVar("V")
 class Cards:
     """Equal cards in one pool, at most two jobs on each.
 
-    Cards with one resident are indexed so that a policy finds them without looking at all:
-    by workload where the resident's gang is one card, by job where it is more, since who joins
-    one card of a gang slows all of it.
+    Cards with one resident are indexed so that a policy finds them without looking at all: by
+    the resident's kind where its gang is one card, by job where it is more, since who joins one
+    card of a gang slows all of it.
 
     Parameters
     ----------
     count : int
         Cards of the pool.
-    workload, gpus : sequence of int
+    kind : sequence of int
+        Of every job of the trace: what tells it from others as a neighbour, at least its
+        workload. That of a job on cards must not change.
+    gpus : sequence of int
         Of every job of the trace.
 
     Attributes
     ----------
     empty : list of int
         Cards without residents; the last one is taken first.
-    half_by_workload : dict of int to dict of int to int
-        Workload to the cards (and their resident) held by one-card jobs alone.
+    half_by_kind : dict of int to dict of int to int
+        Kind to the cards (and their resident) held by one-card jobs alone.
     half_by_gang : dict of int to dict of int to None
         Job to those of its cards that it has for itself.
     """
 
-    def __init__(self, count: int, workload: Sequence[int], gpus: Sequence[int]) -> None:
+    def __init__(self, count: int, kind: Sequence[int], gpus: Sequence[int]) -> None:
         self.count = count
         self.empty = list(range(count - 1, -1, -1))
-        self.half_by_workload: dict[int, dict[int, int]] = {}
+        self.half_by_kind: dict[int, dict[int, int]] = {}
         self.half_by_gang: dict[int, dict[int, None]] = {}
         self._first, self._second = [NOBODY] * count, [NOBODY] * count
-        self._workload, self._gpus = workload, gpus
+        self._kind, self._gpus = kind, gpus
 
     @property
     def busy(self) -> int:
@@ -103,13 +106,13 @@ class Cards:
 
     def _open(self, card: int, job: int) -> None:
         if self._gpus[job] == 1:
-            self.half_by_workload.setdefault(self._workload[job], {})[card] = job
+            self.half_by_kind.setdefault(self._kind[job], {})[card] = job
         else:
             self.half_by_gang.setdefault(job, {})[card] = None
 
     def _close(self, card: int, job: int) -> None:
         if self._gpus[job] == 1:
-            _drop(self.half_by_workload, self._workload[job], card)
+            _drop(self.half_by_kind, self._kind[job], card)
         else:
             _drop(self.half_by_gang, job, card)
 

@@ -74,8 +74,11 @@ class Outcome:
 
     @property
     def utilisation(self) -> float:
-        """Share of the cards' time until the last arrival in which they did work that counts."""
-        window_s = max(self.trace.window_s, 1e-9)
+        """Share of the cards' time in which they did work that counts.
+
+        Until the last arrival; to the end where all jobs arrive at once.
+        """
+        window_s = self.trace.window_s or self.makespan_s
         return self.useful_s / (self.cards * window_s)
 
     @property

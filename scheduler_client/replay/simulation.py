@@ -94,6 +94,8 @@ class Simulation:
         Seconds since the first arrival.
     cards : Cards
     gpus, queue, workload : list of int, by job
+    kind : list of int, by job
+        By what `cards` indexes it; a policy may set that of a pending job.
     arrival_s : list of float, by job
     on : list of tuple of int, by job
         The cards it holds; empty: it does not run.
@@ -109,7 +111,7 @@ class Simulation:
     lost_s : float
         GPU time of work done twice and of restarts (GPU seconds).
     useful_s : float
-        GPU time until the last arrival in which cards did work that counts: per card and
+        GPU time until the last arrival (to the end, if all arrive at once) in which cards did work that counts: per card and
         workload, the share of time that the workload keeps a card busy, at its speed.
     """
 
@@ -126,7 +128,8 @@ class Simulation:
         self.queue: list[int] = trace.queue.tolist()
         self.workload: list[int] = trace.workload.tolist()
         self.arrival_s: list[float] = trace.arrival_s.tolist()
-        self.cards = Cards(site.cards, self.workload, self.gpus)
+        self.kind = list(self.workload)
+        self.cards = Cards(site.cards, self.kind, self.gpus)
         jobs = len(trace)
         self.now = 0.0
         self.on: list[tuple[int, ...]] = [()] * jobs
@@ -143,7 +146,7 @@ class Simulation:
         self._version = [0] * jobs
         self._truth: list[list[float]] = truth.slowdown.tolist()
         self._busy: list[float] = truth.utilisation.tolist()
-        self._window_s = self.arrival_s[-1]
+        self._window_s = trace.window_s or FOREVER
         self._events: list[tuple[float, int, int, int]] = []
 
     def run(self, policy: ReplayPolicy) -> None:
@@ -212,9 +215,7 @@ class Simulation:
             raise ClusterError(f"job {job} cannot be evicted: it does not run at {self.now}")
         self._advance(job)
         costs = self.site.costs
-        run_s = self._done_s[job] - self._saved_s[job]
-        kept_s = self._saved_s[job] + run_s // costs.checkpoint_s * costs.checkpoint_s
-        redone_s = self._done_s[job] - kept_s + costs.restart_s
+        redone_s = self.unsaved_s(job) + costs.restart_s
         self.lost_s += redone_s * self.gpus[job]
         self.useful_s -= redone_s * self.gpus[job] * self._busy[self.workload[job]]
         self._done_s[job] -= redone_s  # the restart is work that is done twice as well
@@ -226,6 +227,10 @@ class Simulation:
         """Return the seconds of work that a job has done by now, as if alone."""
         running = (self.now - self._since_s[job]) / self._rate[job] if self.on[job] else 0.0
         return self._done_s[job] + running
+
+    def unsaved_s(self, job: int) -> float:
+        """Return the work that a running job would lose now (s): since its last checkpoint."""
+        return (self.attained_s(job) - self._saved_s[job]) % self.site.costs.checkpoint_s
 
     def slowdown(self, job: int) -> float:
         """Return how slow a running job is now: what a step counter would show."""

@@ -1,0 +1,187 @@
+"""Our policy in the replay: share by predicted slowdown, evict who had enough, keep quotas.
+
+It decides as the live policy of the same name (tolerance by pressure, quota, shortest predicted
+GPU time first), on an index of cards instead of a view of all of them, since a replay makes
+hundreds of thousands of decisions. What it adds is preemption.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from scheduler_client.baselines.pending import ByKind
+from scheduler_client.baselines.shortest import GroupMeans
+from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.mating import Mating, Tolerances, kind_of
+from scheduler_client.replay.pair_beliefs import PairBeliefs
+from scheduler_client.replay.simulation import Simulation
+from scheduler_client.replay.truth import Flags, Floats
+from scheduler_client.replay.victims import EvictionRules, Victims
+from scheduler_client.tolerance import ToleranceRule, tolerance
+
+BEYOND = 1e15  # more GPU seconds than any job has: parts the levels of a key
+
+
+@dataclass(frozen=True, slots=True)
+class ColocateRules:
+    """What can be tuned.
+
+    Attributes
+    ----------
+    tolerance : ToleranceRule
+        By pressure: the part of all cards that is asked for on top of one job a card.
+    guaranteed_slowdown : float
+        Tolerated for a job whose queue asks for no more than its nominal quota (>= 1).
+    eviction : EvictionRules
+    observe_s : float
+        After so long beside a neighbour, a job's speed is trusted as a measurement.
+    """
+
+    tolerance: ToleranceRule = field(default_factory=ToleranceRule)
+    guaranteed_slowdown: float = 1.05
+    eviction: EvictionRules = field(default_factory=EvictionRules)
+    observe_s: float = 300.0
+
+
+class Colocate:
+    """See the module.
+
+    Parameters
+    ----------
+    slowdown : array of shape (w, w), float64
+        Predicted slowdown of each workload beside each other.
+    fits : array of shape (w, w), bool
+        Whether two workloads fit one card's memory.
+    learns : bool
+        Whether measured speeds of running pairs replace predictions.
+    rules : ColocateRules
+
+    Notes
+    -----
+    Least attained service as the ground for eviction: Gu et al., "Tiresias", NSDI 2019. Shortest
+    predicted GPU time first: Hu et al., "Helios", SC 2021.
+    """
+
+    name = "colocate"
+
+    def __init__(
+        self,
+        slowdown: Floats,
+        fits: Flags,
+        *,
+        learns: bool = True,
+        rules: ColocateRules | None = None,
+    ) -> None:
+        self._slowdown, self._fits, self._learns = slowdown, fits, learns
+        self._rules = rules or ColocateRules()
+
+    def begin(self, simulation: Simulation) -> None:
+        """Get ready for a replay."""
+        self._simulation = simulation
+        self._beliefs = PairBeliefs(self._slowdown, self._fits)
+        self._mating = Mating(simulation, self._beliefs)
+        self._refused: set[tuple[int, int, bool, int]] = set()
+        self._means = GroupMeans(simulation.trace)
+        self._pending: ByKind[tuple[int, int, int]] = ByKind()
+        self._running: dict[int, None] = {}
+        self._held = [0] * len(simulation.site.quotas)
+        self._asked = [0] * len(simulation.site.quotas)
+        self._victims = Victims(simulation, self._running, self._beliefs, self._rules.eviction)
+        self._watched: list[tuple[float, int, int, int]] = []
+        self._evicted: list[int] = []
+
+    def submitted(self, job: int) -> None:
+        """Take in a job that has arrived."""
+        self._asked[self._simulation.queue[job]] += self._simulation.gpus[job]
+        self._wait(job)
+
+    def finished(self, job: int) -> None:
+        """Take note that a job has left its cards."""
+        queue, gpus = self._simulation.queue[job], self._simulation.gpus[job]
+        self._held[queue] -= gpus
+        self._asked[queue] -= gpus
+        del self._running[job]
+        self._means.observe(job)
+        self._pending.freed()
+
+    def schedule(self) -> None:
+        """Learn from who has been together long enough, then start what can."""
+        self._observe()
+        if not self._pending.jobs:
+            return
+        cards = self._simulation.cards.count
+        pressure = (sum(self._asked) - cards) / cards
+        self._tolerance = tolerance(min(1.0, max(0.0, pressure)), self._rules.tolerance)
+        self._refused.clear()
+        self._pending.offer(self._starts)
+        for job in self._evicted:
+            self._wait(job)
+        self._evicted.clear()
+
+    def _wait(self, job: int) -> None:
+        simulation = self._simulation
+        done = simulation.attained_s(job) * simulation.gpus[job]
+        level = self._rules.eviction.level(done)
+        key = level * BEYOND + max(done, self._means.key(job))
+        kind = simulation.queue[job], simulation.workload[job], simulation.gpus[job]
+        self._pending.push(kind, key, job)
+
+    def _starts(self, kind: tuple[int, int, int], job: int) -> bool:
+        queue, workload, gpus = kind
+        is_light = self._asked[queue] <= self._simulation.site.quotas[queue]
+        guaranteed = self._rules.guaranteed_slowdown
+        most = guaranteed if is_light else self._tolerance
+        within = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
+        level = 0 if within else self._rules.eviction.level(self._simulation.attained_s(job) * gpus)
+        like = workload, gpus, is_light, level
+        if like in self._refused:
+            return False
+        bounds = Tolerances(most, self._tolerance, guaranteed)
+        cards = self._mating.cards(workload, gpus, bounds)
+        if cards is None and self._make_room(like, bounds):
+            cards = self._mating.cards(workload, gpus, bounds)
+        if cards is None:
+            self._refused.add(like)
+            return False
+        self._held[queue] += gpus
+        self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_light)
+        self._simulation.start(job, cards, f"tolerance {most:.3f}")
+        self._running[job] = None
+        self._watch(job, cards)
+        return True
+
+    def _make_room(self, like: tuple[int, int, bool, int], bounds: Tolerances) -> bool:
+        """Evict the cheapest running jobs that let this one start; none if they would not."""
+        workload, gpus, _, level = like
+        victims = self._victims.chosen(workload, gpus, level, bounds)
+        for victim in victims or ():
+            self._evict(victim)
+        return victims is not None
+
+    def _evict(self, job: int) -> None:
+        simulation = self._simulation
+        simulation.evict(job, "for a job that has had less")
+        self._held[simulation.queue[job]] -= simulation.gpus[job]
+        del self._running[job]
+        self._evicted.append(job)
+        self._pending.freed()
+        self._refused.clear()
+
+    def _watch(self, job: int, cards: list[int]) -> None:
+        """Measure this pair later, if both are one-card jobs: then a speed is one pair's."""
+        simulation = self._simulation
+        if not self._learns or len(cards) != 1:
+            return
+        other = simulation.cards.neighbour(cards[0], job)
+        if other != NOBODY and simulation.gpus[other] == 1:
+            at_s = simulation.now + self._rules.observe_s
+            heappush(self._watched, (at_s, job, other, cards[0]))
+
+    def _observe(self) -> None:
+        simulation = self._simulation
+        while self._watched and self._watched[0][0] <= simulation.now:
+            _, job, other, card = heappop(self._watched)
+            together = simulation.on[job] == (card,) == simulation.on[other]
+            if together:
+                pair = simulation.workload[job], simulation.workload[other]
+                self._beliefs.observe(*pair, simulation.slowdown(job))
+                self._beliefs.observe(*pair[::-1], simulation.slowdown(other))

@@ -1,0 +1,187 @@
+"""Whom to evict so that a job can start: the cheapest set that really lets it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.mating import Tolerances
+from scheduler_client.replay.pair_beliefs import PairBeliefs
+from scheduler_client.replay.simulation import Simulation
+
+HOUR_S = 3600.0
+ALONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRules:
+    """Who may be evicted.
+
+    Attributes
+    ----------
+    levels_gpu_s : tuple of float
+        GPU time done at which a job goes behind those with less, ascending: a job may be evicted
+        for one of a lower level.
+    least_run_s : float
+        A job runs at least so long before it may be evicted: nobody is evicted to and fro.
+    most : int
+        Evictions of one job.
+    growth : float
+        By so much of itself the cost of an eviction grows with each that a job had.
+    fresh_s : float
+        For so long the costs of all running jobs are used again.
+    """
+
+    levels_gpu_s: tuple[float, ...] = (4 * HOUR_S, 24 * HOUR_S)
+    least_run_s: float = HOUR_S
+    most: int = 50
+    growth: float = 0.1
+    fresh_s: float = 60.0
+
+    def level(self, done_gpu_s: float) -> int:
+        """Return how many of the levels a job has passed.
+
+        Examples
+        --------
+        >>> EvictionRules().level(0.0), EvictionRules().level(90_000.0)
+        (0, 2)
+        """
+        return sum(done_gpu_s >= bound for bound in self.levels_gpu_s)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Victim:
+    """A running job with what its eviction costs (GPU seconds, growing with every one)."""
+
+    cost: float
+    job: int
+    started_s: float
+    level: int
+
+
+class Victims:
+    """Running best-effort jobs that may be evicted, by whom they leave on their card.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    running : dict of int to None
+        Jobs on cards; kept up to date by the policy.
+    beliefs : PairBeliefs
+    rules : EvictionRules
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        running: dict[int, None],
+        beliefs: PairBeliefs,
+        rules: EvictionRules,
+    ) -> None:
+        self._simulation, self._running = simulation, running
+        self._beliefs, self._rules = beliefs, rules
+        self._as_of_s = float("-inf")
+        self._by_mate: dict[int, list[Victim]] = {}
+        self._gangs: list[Victim] = []
+
+    def chosen(self, workload: int, gpus: int, level: int, bounds: Tolerances) -> list[int] | None:
+        """Return jobs whose eviction lets a gang start beside those who stay, or None.
+
+        Parameters
+        ----------
+        level : int
+            Of the job that wants to start: only those above it are evicted.
+        """
+        if level >= len(self._rules.levels_gpu_s):
+            return None
+        if self._simulation.now - self._as_of_s >= self._rules.fresh_s:
+            self._refresh()
+        short, victims = gpus - len(self._simulation.cards.empty), []
+        for victim, freed in self._usable(workload, gpus, level, bounds):
+            victims.append(victim)
+            short -= freed
+            if short <= 0:
+                return victims
+        return None
+
+    def _usable(
+        self, workload: int, gpus: int, level: int, bounds: Tolerances
+    ) -> Iterator[tuple[int, int]]:
+        """Yield victims and how many cards each makes fit, the cheapest first in each group."""
+        taken: set[int] = set()
+        if gpus > 1:
+            for victim in self._still(self._gangs, level):
+                on = self._simulation.on[victim]
+                freed = sum(self._fits_beside(card, victim, workload, bounds) for card in on)
+                if freed and len(on) <= gpus:
+                    yield victim, freed
+        groups = [key for key in self._by_mate if self._is_mate(key, workload, bounds)]
+        found = [victim for key in groups for victim in self._head(self._by_mate[key], level, gpus)]
+        for cheapest in sorted(found):
+            card = self._simulation.on[cheapest.job][0]
+            if card not in taken:  # two victims on one card free it once
+                taken.add(card)
+                yield cheapest.job, 1
+
+    def _head(self, victims: list[Victim], level: int, count: int) -> list[Victim]:
+        """Return the first `count` that still run and are above `level`; drop who does not."""
+        head: list[Victim] = []
+        while len(head) < count and len(head) < len(victims):
+            victim = victims[len(head)]
+            if not self._runs(victim):
+                del victims[len(head)]
+            elif victim.level <= level:
+                break
+            else:
+                head.append(victim)
+        return head
+
+    def _still(self, victims: list[Victim], level: int) -> Iterator[int]:
+        return (v.job for v in victims if v.level > level and self._runs(v))
+
+    def _runs(self, victim: Victim) -> bool:
+        job = victim.job
+        return job in self._running and self._simulation.started_s[job] == victim.started_s
+
+    def _is_mate(self, kind: int, workload: int, bounds: Tolerances) -> bool:
+        if kind == ALONE:
+            return True
+        mate = self._beliefs.mate(workload, kind // 2)
+        if mate is None or mate.mine > bounds.job:
+            return False
+        return mate.theirs <= (bounds.guaranteed if kind % 2 else bounds.best_effort)
+
+    def _fits_beside(self, card: int, victim: int, workload: int, bounds: Tolerances) -> bool:
+        kind = self._kind_beside(card, victim)
+        return kind is not None and self._is_mate(kind, workload, bounds)
+
+    def _kind_beside(self, card: int, victim: int) -> int | None:
+        """Return the kind of who stays on a card: ALONE for nobody, None for a gang."""
+        other = self._simulation.cards.neighbour(card, victim)
+        if other == NOBODY:
+            return ALONE
+        return self._simulation.kind[other] if self._simulation.gpus[other] == 1 else None
+
+    def _refresh(self) -> None:
+        simulation = self._simulation
+        self._as_of_s = simulation.now
+        self._by_mate, self._gangs = {}, []
+        since_s = simulation.now - self._rules.least_run_s
+        for job in self._running:
+            if simulation.started_s[job] > since_s or simulation.kind[job] % 2:
+                continue
+            level = self._rules.level(simulation.attained_s(job) * simulation.gpus[job])
+            if level == 0 or simulation.evictions[job] >= self._rules.most:
+                continue
+            victim = Victim(self._cost(job), job, simulation.started_s[job], level)
+            if simulation.gpus[job] > 1:
+                self._gangs.append(victim)
+            elif (kind := self._kind_beside(simulation.on[job][0], job)) is not None:
+                self._by_mate.setdefault(kind, []).append(victim)
+        for group in (self._gangs, *self._by_mate.values()):
+            group.sort(key=lambda victim: (-victim.level, victim.cost))
+
+    def _cost(self, job: int) -> float:
+        simulation = self._simulation
+        lost_s = simulation.unsaved_s(job) + simulation.site.costs.restart_s
+        grown = 1 + self._rules.growth * simulation.evictions[job]
+        return lost_s * simulation.gpus[job] * grown

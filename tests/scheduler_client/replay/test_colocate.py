@@ -1,0 +1,119 @@
+"""Our policy in the replay: shares by belief, learns, evicts who had enough, keeps quotas."""
+
+import numpy as np
+import pytest
+
+from scheduler_client.replay.colocate import Colocate, ColocateRules
+from scheduler_client.replay.simulation import Costs
+from scheduler_client.replay.victims import EvictionRules
+from scheduler_client.tolerance import ToleranceRule
+
+GOOD, BAD = np.array([[1.0, 1.05], [1.05, 1.0]]), np.array([[1.9, 1.8], [1.8, 1.9]])
+STEADY = ToleranceRule(least=0.3, most=0.3)
+NEVER = EvictionRules(most=0)
+
+
+def policy(slowdown, *, learns=False, eviction=NEVER, **rules):
+    fits = np.ones(slowdown.shape, bool)
+    chosen = ColocateRules(tolerance=STEADY, eviction=eviction, **rules)
+    return Colocate(slowdown, fits, learns=learns, rules=chosen)
+
+
+def replayed(toy_replay, jobs, chosen, slowdown=GOOD, **site):
+    simulation = toy_replay(jobs, slowdown=slowdown, **site)
+    simulation.run(chosen)
+    return simulation
+
+
+def test_jobs_share_a_card_when_their_slowdown_is_tolerable(toy_replay):
+    jobs = [(0, 10, 1, 0, 0), (1, 10, 1, 0, 1)]
+    assert replayed(toy_replay, jobs, policy(GOOD), cards=1).first_start_s == [0, 1]
+    assert replayed(toy_replay, jobs, policy(BAD), BAD, cards=1).first_start_s == [0, 19 - 9]
+
+
+def test_empty_card_is_preferred_to_any_neighbour(toy_replay):
+    simulation = replayed(toy_replay, [(0, 10, 1, 0, 0), (1, 10, 1, 0, 0)], policy(GOOD))
+    assert simulation.shared_s == [0, 0]
+
+
+def test_mate_that_costs_least_is_chosen(toy_replay):
+    slowdown = np.array([[1.2, 1.0], [1.0, 1.2]])
+    jobs = [(0, 100, 1, 0, 0), (0, 100, 1, 0, 1), (1, 10, 1, 0, 0)]
+    simulation = replayed(toy_replay, jobs, policy(slowdown), slowdown, quotas=(1,))
+    assert simulation.shared_s == [0, 10, 10]
+
+
+def test_gang_takes_empty_cards_and_then_tolerable_halves(toy_replay):
+    jobs = [(0, 100, 1, 0, 0), (1, 10, 3, 0, 1)]
+    simulation = replayed(toy_replay, jobs, policy(GOOD), cards=3, quotas=(1,))
+    assert simulation.first_start_s == [0, 1]
+    assert simulation.shared_s == pytest.approx([10.5, 10.5])
+
+
+def test_gang_is_not_slowed_for_one_job_beyond_tolerance(toy_replay):
+    slowdown = np.array([[1.0, 1.05], [1.5, 1.0]])
+    jobs = [(0, 10, 2, 0, 1), (1, 5, 1, 0, 0)]
+    simulation = replayed(toy_replay, jobs, policy(slowdown), slowdown, quotas=(1,))
+    assert simulation.first_start_s == [0, 10]
+
+
+def test_queue_within_its_quota_is_hardly_slowed(toy_replay):
+    slowdown = np.full((2, 2), 1.2)
+    jobs = [(0, 10, 1, 0, 0), (1, 10, 1, 1, 1)]
+    simulation = replayed(toy_replay, jobs, policy(slowdown), slowdown, cards=1, quotas=(1, 1))
+    assert simulation.shared_s == [0, 0]
+    crowded = replayed(toy_replay, jobs, policy(slowdown), slowdown, cards=1, quotas=(0, 0))
+    assert crowded.shared_s[0] > 0
+
+
+def test_measured_speed_replaces_a_wrong_prediction(toy_replay):
+    jobs = [(0, 1000, 1, 0, 0), (0, 1000, 1, 0, 1), (5000, 100, 1, 0, 0), (5001, 100, 1, 0, 1)]
+    learning = policy(GOOD, learns=True, observe_s=60.0)
+    jobs.insert(2, (100, 1, 1, 0, 0))  # something must happen for anybody to look
+    simulation = replayed(toy_replay, jobs, learning, BAD, cards=1, quotas=(0,))
+    assert simulation.shared_s[0] > 0
+    assert simulation.shared_s[3:] == [0, 0]
+    frozen = replayed(toy_replay, jobs, policy(GOOD), BAD, cards=1, quotas=(0,))
+    assert min(frozen.shared_s[3:]) > 0
+
+
+def test_job_that_had_enough_makes_room_for_a_new_one(toy_replay):
+    eviction = EvictionRules((50.0,), least_run_s=10, most=5, fresh_s=0)
+    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
+    chosen = policy(BAD, eviction=eviction)
+    simulation = replayed(toy_replay, jobs, chosen, BAD, cards=1, quotas=(0,), costs=Costs(20, 5))
+    assert simulation.first_start_s == [0, 70]
+    assert simulation.finish_s == [80 + 40 + 5, 80]
+    assert simulation.evictions == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "eviction",
+    [
+        EvictionRules((500.0,), least_run_s=10),  # has not had enough
+        EvictionRules((50.0,), least_run_s=80),  # started not long ago
+        EvictionRules((50.0,), least_run_s=10, most=0),
+    ],
+)
+def test_nobody_is_evicted_before_the_rules_allow_it(toy_replay, eviction):
+    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
+    chosen = policy(BAD, eviction=eviction)
+    assert replayed(toy_replay, jobs, chosen, BAD, cards=1, quotas=(0,)).evictions == [0, 0]
+
+
+def test_victims_that_do_not_let_the_gang_start_are_spared(toy_replay):
+    eviction = EvictionRules((50.0,), least_run_s=10, fresh_s=0)
+    jobs = [(0, 100, 1, 0, 0), (65, 100, 1, 0, 0), (70, 10, 2, 0, 0)]
+    chosen = policy(BAD, eviction=eviction)
+    simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0,))
+    assert simulation.evictions[1] == 0
+    assert simulation.first_start_s[2] >= 100
+
+
+def test_gang_gives_way_as_a_whole(toy_replay):
+    eviction = EvictionRules((50.0,), least_run_s=10, fresh_s=0)
+    jobs = [(0, 100, 2, 0, 0), (70, 10, 2, 0, 0)]
+    chosen = policy(BAD, eviction=eviction)
+    simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0,))
+    assert simulation.first_start_s == [0, 70]
+    assert simulation.evictions == [1, 0]
