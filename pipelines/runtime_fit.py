@@ -8,29 +8,27 @@ import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
-from features.evidence import evidence_groups
 from features.history import CLUSTER_FEATURES, FLOOR_S, USER_FEATURES
 from features.requests import REQUEST_FEATURES
 from pipelines.runtime_boosting import DEFAULT_BOOSTING, Boosting, boosted
+from pipelines.runtime_calibration import HeldOut, drift
 from pipelines.runtime_rows import FinishedRows, JobRows
 from serving.bundle import Bundle, ModelSpec
 from serving.compiled import compiled
 from serving.residuals import QUANTILES, residual_table, table_calibration
-from serving.runtime import BLEND_JOBS, LIMIT_ENFORCED, LIMIT_SLACK, runtime_log
+from serving.runtime import BLEND_JOBS, LIMIT_ENFORCED, LIMIT_SLACK
 
 CLUSTER_MODEL = "colocast-runtime-cluster"
 USER_MODEL = "colocast-runtime-user"
 UNREGISTERED = "unregistered"
 FEWEST_JOBS = 10
+FEWEST_LIMITED = 100
 COVERAGE = 0.9
 OUTSIDE_FACTOR = 1.5
 NEWEST_SHARE = 0.2
 ANYTHING = 1e300  # beyond every feature; JSON has no infinity
 EXAMPLES = 5
 ASKED = list(REQUEST_FEATURES)
-
-
-Boosters = tuple[lightgbm.Booster, lightgbm.Booster]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,9 @@ class RuntimeModels:
 def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTING) -> RuntimeModels:
     """Fit and calibrate the cluster model and the user model.
 
-    They are fitted on the jobs that finished first and calibrated on the newest fifth; then
-    they are fitted again on all, and keep that calibration.
+    They are fitted on the jobs that finished first and calibrated on the newest fifth, widened
+    by as much as the newest tenth has drifted from those before; then they are fitted again on
+    all, and keep that calibration.
 
     Parameters
     ----------
@@ -82,41 +81,30 @@ def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTIN
     facts = _facts(rows.at_start, boosting)
     boosters = boosted(old.at_start, seed, boosting)
     final = boosted(rows.at_start, seed, boosting)
-    early = _calibrated(boosters, boosters, between, old, facts)
-    cluster, user = _calibrated(boosters, final, held_out, rows, facts)
-    return RuntimeModels(cluster, user, judged, early)
-
-
-def _calibrated(
-    fitted: Boosters, served: Boosters, held_out: JobRows, rows: JobRows, facts: Mapping[str, str]
-) -> tuple[Bundle, Bundle]:
-    cluster, user = (_bundle(booster, held_out.at_start, _flat(), facts) for booster in fitted)
-    tables = [_residual_table(held_out, cluster, layer) for layer in (None, user)]
-    alone, together = (
-        _bundle(booster, rows.at_start, table, facts)
-        for booster, table in zip(served, tables, strict=True)
-    )
-    return alone, together
+    raw = [_bundle(booster, old.at_start, _flat(), facts) for booster in boosters]
+    early, served = [], []
+    for layer, user in enumerate((None, raw[1])):
+        table = HeldOut.of(between, raw[0], user).table()
+        widening = drift(table, HeldOut.of(judged, raw[0], user), COVERAGE)
+        newest = HeldOut.of(held_out, raw[0], user).table(widening)
+        early.append(_bundle(boosters[layer], old.at_start, table, facts))
+        noted = {**facts, "drift": f"{widening:.3f}"}
+        served.append(_bundle(final[layer], rows.at_start, newest, noted))
+    return RuntimeModels(served[0], served[1], judged, (early[0], early[1]))
 
 
 def _flat() -> pd.DataFrame:
     return residual_table(np.zeros(1), pd.Series(["none"]))
 
 
-def _residual_table(rows: JobRows, cluster: Bundle, user: Bundle | None) -> pd.DataFrame:
-    asked = (rows.at_start, rows.at_submission)
-    residuals = [part.runtime_log - runtime_log(cluster, user, part.features) for part in asked]
-    groups = [evidence_groups(part.features) for part in asked]
-    return residual_table(np.concatenate(residuals), pd.concat(groups, ignore_index=True))
-
-
 def _facts(rows: FinishedRows, boosting: Boosting) -> dict[str, str]:
-    over = rows.runtime_log - rows.features["limit_log"].to_numpy() > np.log(LIMIT_SLACK)
+    limit_log = rows.features["limit_log"].to_numpy(np.float64)
+    over = (rows.runtime_log - limit_log)[~np.isnan(limit_log)] > np.log(LIMIT_SLACK)
     return {
         "rows": str(len(rows)),
         BLEND_JOBS: str(boosting.blend_jobs),
         # One in a thousand is how often a node dies while its job is being killed.
-        LIMIT_ENFORCED: "yes" if over.mean() <= 1e-3 else "no",
+        LIMIT_ENFORCED: "yes" if len(over) >= FEWEST_LIMITED and over.mean() <= 1e-3 else "no",
     }
 
 
