@@ -118,6 +118,22 @@ def effect_estimates(learnt: Effects, rows: EffectRows) -> Floats:
     return total
 
 
+def effect_covariance(learnt: Effects, rows: EffectRows) -> Floats:
+    """Return what is left unknown of each pair's effects, and how it hangs together.
+
+    Returns
+    -------
+    float64 array of shape (n, n)
+        Posterior covariance of the noise-free log slowdowns.
+    """
+    prior = learnt.kernel.covariance(rows, rows)
+    if not len(learnt.rows):
+        return prior
+    shared = learnt.kernel.covariance(learnt.rows, rows)
+    measured = measured_covariance(learnt.kernel, learnt.rows, learnt.noise)
+    return np.asarray(prior - shared.T @ np.linalg.solve(measured, shared))
+
+
 def left_out_estimates(learnt: Effects, groups: Positions) -> Floats:
     """Return what the other groups say of each measured pair, shape (n,).
 

@@ -8,13 +8,11 @@ import pandas as pd
 
 from data.domain import FinishedJob
 from data.schemas import MEMORY_RUNS, PROFILING_RUNS, checked
+from features.exposure import WHOLE, Exposure, exposure, lone_neighbour
 from features.profiles import proven_exclusive
-from pipelines.exposure import Exposure, exposure
 from pipelines.labels import baselines
 
 PRODUCTION = "production"
-WHOLE = 0.99  # share of a run that must be on record to call it exclusive
-LEAST_SHARED_WORK = 0.5  # of a job's work; below it the baseline's noise more than doubles
 LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its memory peak to be its own
 PEAK = "gpu_mem_peak_mib"
 
@@ -132,21 +130,14 @@ def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
     if not found.neighbours:
         whole = found.runtime_s > 0 and found.exclusive_s >= WHOLE * found.runtime_s
         return _Neighbourhood(None, None, found.runtime_s, whole)
-    if baseline_s is not None and _is_separable(found, baseline_s):
-        (neighbour, shared_s), *_ = found.beside_s.items()
-        slowdown = shared_s / (baseline_s - found.exclusive_s)
-        return _Neighbourhood(neighbour, 1.0, slowdown * baseline_s)
+    if baseline_s is not None and found.exclusive_s > 0:
+        one = lone_neighbour(found, baseline_s)
+        if one is not None:
+            return _Neighbourhood(one[0], 1.0, one[1] * baseline_s)
     met = found.beside_s or found.crowded_s
     longest = max(met, key=lambda key: met[key])
     overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if found.runtime_s else 0.0
     return _Neighbourhood(longest, min(overlap, 1.0), found.runtime_s)
-
-
-def _is_separable(found: Exposure, baseline_s: float) -> bool:
-    one = len(found.beside_s) == 1 and not found.crowded_s
-    recorded = found.recorded_s >= WHOLE * found.runtime_s
-    shared = baseline_s - found.exclusive_s >= LEAST_SHARED_WORK * baseline_s
-    return one and recorded and found.exclusive_s > 0 and shared
 
 
 def _families(known: pd.DataFrame) -> dict[str, str]:

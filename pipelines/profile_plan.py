@@ -61,12 +61,15 @@ class Plan:
         Measurements of each pair (>= 1).
     seed : int
         Of the order, and of the choice of pairs.
+    chosen : tuple of pairs of names, optional
+        Exactly these pairs instead of some drawn by the seed.
     """
 
     repeats: int = FEWEST_REPEATS
     pairs: int | None = None
     pair_repeats: int = 1
     seed: int = 0
+    chosen: tuple[tuple[str, str], ...] | None = None
 
 
 def measurements(workloads: Sequence[Workload], plan: Plan) -> tuple[Measurement, ...]:
@@ -105,6 +108,9 @@ def measurements(workloads: Sequence[Workload], plan: Plan) -> tuple[Measurement
 
 def _chosen_pairs(names: Sequence[str], plan: Plan, order: random.Random) -> list[tuple[str, str]]:
     pairs = list(combinations_with_replacement(names, 2))
+    if plan.chosen is not None:
+        wanted = {frozenset(pair) for pair in plan.chosen}
+        return [pair for pair in pairs if frozenset(pair) in wanted]
     order.shuffle(pairs)
     return pairs[: plan.pairs]
 

@@ -33,9 +33,11 @@ def adapted_bundle(bundle: Bundle, observed: pd.DataFrame) -> Bundle:
         `bundle` itself. A family of which a job was measured beside three neighbours is from
         then on calibrated as one that was learnt from.
     """
+    if observed.empty or not has_effects(bundle):
+        return bundle
     profiles = bundle.tables["profiles"]
     known = (profile_positions(profiles, observed) >= 0).all(axis=1)
-    if not has_effects(bundle) or not known.any():
+    if not known.any():
         return bundle
     logs = observed[PAIR].assign(log=np.log(observed["slowdown"]))[known]
     pairs = logs.groupby(PAIR, sort=True)["log"].median().reset_index()

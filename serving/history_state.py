@@ -12,6 +12,7 @@ from data.joblog import Appended, JobLog
 from data.jobs_frame import jobs_frame
 from features.history import RuntimeHistory
 from features.requests import requests_frame
+from serving.live_colocations import Colocation, LiveColocations
 from serving.live_profiles import LiveProfiles
 
 PAGE = 5_000
@@ -32,6 +33,7 @@ class HistoryState:
         self._log: JobLog | None = None
         self._history = RuntimeHistory()
         self._profiles = LiveProfiles()
+        self._colocations = LiveColocations()
         self._sequence = 0
         # `observe` changes what `transform` reads, and the two are called from different threads.
         self._lock = threading.Lock()
@@ -47,6 +49,11 @@ class HistoryState:
         """Profiles of the jobs that ran alone; the same object until they change."""
         return self._profiles.table
 
+    @property
+    def colocations(self) -> tuple[Colocation, ...]:
+        """Colocated runs of finished jobs; the same object until there are more."""
+        return self._colocations.latest
+
     def catch_up(self) -> int:
         """Read what is new in the job log, page by page, and return how many jobs that were.
 
@@ -60,6 +67,7 @@ class HistoryState:
             while page := self._opened().since(self._sequence, PAGE):
                 jobs = jobs_frame(job for _, job in page)
                 self._profiles.observe(job for _, job in page)
+                self._colocations.observe(job for _, job in page)
                 with self._lock:
                     self._history.observe(jobs)
                     self._sequence = page[-1][0]

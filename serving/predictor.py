@@ -38,7 +38,7 @@ from serving.placing import (
     sharing,
 )
 from serving.runtime import runtime_estimates
-from serving.slowdowns import PAIR_COLUMNS, PROFILES, Slowdowns
+from serving.slowdowns import PAIR_COLUMNS, PROFILES, Live, Slowdowns
 
 INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
 
@@ -56,8 +56,8 @@ class Predictor:
     bundles : mapping of str to Bundle
         By registered name.
     runtime_features : callable
-    live : DataFrame, ``data.schemas.PROFILES``, optional
-        Profiles of jobs that ran alone since the interference model was trained.
+    live : Live, optional
+        What finished jobs have taught since the interference model was trained.
     previous : Predictor, optional
         What served before: its memory of pairs stays where model and profiles do.
     """
@@ -66,7 +66,7 @@ class Predictor:
         self,
         bundles: Mapping[str, Bundle],
         runtime_features: RuntimeFeatures,
-        live: pd.DataFrame | None = None,
+        live: Live | None = None,
         previous: "Predictor | None" = None,
     ) -> None:
         self._bundles, self._runtime_features = bundles, runtime_features
@@ -246,12 +246,12 @@ class Predictor:
 
 
 def _slowdowns(
-    trained: Bundle | None, live: pd.DataFrame | None, previous: Predictor | None
+    trained: Bundle | None, live: Live | None, previous: Predictor | None
 ) -> Slowdowns | None:
     if trained is None:
         return None
     kept = previous._slowdowns if previous else None
-    if kept is not None and kept.trained is trained and kept.live is live:
+    if kept is not None and kept.trained is trained and kept.has(live):
         return kept
     return Slowdowns(trained, live)
 

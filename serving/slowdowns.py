@@ -1,14 +1,16 @@
 """Slowdowns of pairs by one version of the interference model, each computed once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from data.domain import Estimate, Source
+from serving.adaptation import adapted_bundle
 from serving.bundle import Bundle
 from serving.estimates import estimates_from
 from serving.interference import slowdown_estimates
+from serving.live_colocations import Colocation, live_slowdowns
 from serving.live_profiles import with_live_profiles
 from serving.memo import Memo
 from serving.placing import CardKind, PairKey, Sharing
@@ -18,6 +20,32 @@ PROFILES = "profiles"
 MOST_WARMED = 50_000  # pairs: 250 job keys of one GPU model, some 20 MB
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What finished jobs have taught since training.
+
+    Attributes
+    ----------
+    profiles : DataFrame, ``data.schemas.PROFILES``
+        Of jobs that ran alone.
+    colocations : tuple of Colocation
+        Runs beside one neighbour.
+    """
+
+    profiles: pd.DataFrame
+    colocations: tuple[Colocation, ...]
+
+    def is_same(self, other: "Live") -> bool:
+        """Return whether both hold the very same tables."""
+        return self.profiles is other.profiles and self.colocations is other.colocations
+
+    def taught(self, trained: Bundle) -> Bundle:
+        """Return the bundle with these profiles, its effects moved by these runs."""
+        profiles = with_live_profiles(trained.tables[PROFILES], self.profiles)
+        bundle = replace(trained, tables={**trained.tables, PROFILES: profiles})
+        return adapted_bundle(bundle, live_slowdowns(self.colocations, bundle))
+
+
 class Slowdowns:
     """The slowdowns that one bundle predicts.
 
@@ -25,15 +53,14 @@ class Slowdowns:
     ----------
     trained : Bundle
         ``colocast-interference``, with its table ``profiles``.
-    live : DataFrame, ``data.schemas.PROFILES``, optional
-        Profiles of jobs that training had not seen.
+    live : Live, optional
 
     Attributes
     ----------
     trained, live
         As given.
     bundle : Bundle
-        The trained one with all profiles.
+        The trained one with all profiles, its effects moved by all colocated runs.
     sharings : Memo
         What was made of the estimates, by job key and kind of card.
 
@@ -43,15 +70,19 @@ class Slowdowns:
     one version once answered, it answers from memory.
     """
 
-    def __init__(self, trained: Bundle, live: pd.DataFrame | None = None) -> None:
+    def __init__(self, trained: Bundle, live: Live | None = None) -> None:
         self.trained, self.live = trained, live
-        profiles = trained.tables[PROFILES]
-        if live is not None:
-            profiles = with_live_profiles(profiles, live)
-        self.bundle = replace(trained, tables={**trained.tables, PROFILES: profiles})
+        self.bundle = trained if live is None else live.taught(trained)
+        profiles = self.bundle.tables[PROFILES]
         self._profiled = frozenset(zip(profiles["job_key"], profiles["gpu_model"], strict=True))
         self.sharings: Memo[tuple[str, CardKind], Sharing] = Memo()
         self._memo: Memo[PairKey, Estimate] = Memo()
+
+    def has(self, live: Live | None) -> bool:
+        """Return whether nothing was taught since."""
+        if live is None or self.live is None:
+            return live is self.live
+        return live.is_same(self.live)
 
     def warm(self) -> None:
         """Estimate every pair of profiled job keys, where there are not too many of them."""

@@ -21,6 +21,7 @@ from serving.metrics import Metrics
 from serving.model_cache import ModelCache
 from serving.predictor import Predictor
 from serving.repeater import Repeater
+from serving.slowdowns import Live
 from serving.store import ModelStore
 from serving.wire_models import ModelsAnswer
 
@@ -113,16 +114,17 @@ class ServingState:
             self._history.catch_up()
         finally:
             self._metrics.sequence(self._history.sequence)
-            if self._history.profiles is not self._built_with:
-                self._store.rebuild()
+            self._rebuild_if_news()
 
     def predictor(self) -> Predictor:
         """Return the predictor that serves now."""
         return self._store.current.predictor
 
     def append(self, jobs: tuple[FinishedJob, ...]) -> Appended:
-        """Append finished jobs to the job log."""
-        return self._history.append(jobs)
+        """Append finished jobs to the job log; the next answer knows what they teach."""
+        appended = self._history.append(jobs)
+        self._rebuild_if_news()
+        return appended
 
     def models(self) -> ModelsAnswer:
         """Return what serves now."""
@@ -140,8 +142,15 @@ class ServingState:
             return f"no {NEEDED} in the cache, and no registry: {current.registry_error}"
         return f"no version of {NEEDED} has the alias champion; train or promote one"
 
+    def _live(self) -> Live:
+        return Live(self._history.profiles, self._history.colocations)
+
+    def _rebuild_if_news(self) -> None:
+        if not self._live().is_same(self._built_with):
+            self._store.rebuild()
+
     def _built(self, bundles: Mapping[str, Bundle], previous: Predictor | None) -> Predictor:
-        self._built_with = live = self._history.profiles
+        self._built_with = live = self._live()
         predictor = Predictor(bundles, self._history.features, live, previous)
         if previous is not None and previous.versions:
             predictor.warm()  # before it serves, so that a swap is not felt

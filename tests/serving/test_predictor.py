@@ -9,6 +9,7 @@ from features.history import RuntimeHistory
 from features.requests import requests_frame
 from serving.forest_check import with_compiled_forest
 from serving.predictor import Predictor
+from serving.slowdowns import Live
 from tests.serving.conftest import KEYS, interference_bundle
 from tests.serving.structures import STRUCTURES, demand_bundle, memory_bundle
 
@@ -128,7 +129,7 @@ def test_memory_of_pairs_survives_the_swap_of_another_model(bundles):
 
 def test_job_that_ran_alone_once_is_no_cold_start(bundles, profiles):
     live = profiles.head(1).assign(job_key="new", gpu_mem_peak_mib=77.0)
-    predictor = Predictor(bundles, runtime_features, live)
+    predictor = Predictor(bundles, runtime_features, Live(live, ()))
     (placement,) = predictor.placements(job(), [card("k1")])
     assert placement.job_slowdown.source == "model"
     assert placement.memory.value == 77.0

@@ -9,6 +9,8 @@ from itertools import pairwise
 from data.domain import FinishedJob
 
 UNKNOWN_GPU_MODEL = "unknown"
+WHOLE = 0.99  # share of a run that must be on record to say who was there
+LEAST_SHARED_WORK = 0.5  # of a job's work; below it the baseline's noise more than doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,35 @@ def exposure(job: FinishedJob) -> Exposure:
     models = sorted({segment.gpu_model for segment in job.segments})
     model = "+".join(models) or UNKNOWN_GPU_MODEL
     return Exposure(job.runtime_s, exclusive_s, dict(beside), dict(crowded), model)
+
+
+def lone_neighbour(found: Exposure, baseline_s: float) -> tuple[str, float] | None:
+    """Return the one neighbour of a run and how much the job slowed down beside it.
+
+    Parameters
+    ----------
+    found : Exposure
+    baseline_s : float
+        Runtime of the same job alone on the same GPU model, in seconds (> 0).
+
+    Returns
+    -------
+    neighbour, slowdown : str, float
+        Shared time over the work that was left for it. None where there were several
+        neighbours or none, time was not recorded, or the shared work is less than half of all.
+
+    Examples
+    --------
+    >>> lone_neighbour(Exposure(16.0, 4.0, {"bert": 12.0}, {}, "A100"), baseline_s=10.0)
+    ('bert', 2.0)
+    """
+    one = len(found.beside_s) == 1 and not found.crowded_s
+    recorded = found.recorded_s >= WHOLE * found.runtime_s
+    work_s = baseline_s - found.exclusive_s
+    if not (one and recorded and work_s >= LEAST_SHARED_WORK * baseline_s):
+        return None
+    ((neighbour, shared_s),) = found.beside_s.items()
+    return neighbour, shared_s / work_s
 
 
 def _moments(job: FinishedJob) -> Iterable[tuple[float, tuple[str, ...]]]:

@@ -1,7 +1,7 @@
 import pytest
 
 from data.domain import FinishedJob, Outcome, Segment
-from pipelines.exposure import exposure
+from features.exposure import exposure
 
 
 def job(*segments, finish=10.0):
