@@ -33,7 +33,7 @@ class Repeater:
         random_state: random.Random,
     ) -> None:
         self._action, self._interval_s, self._random = action, interval_s, random_state
-        self._stopped = threading.Event()
+        self._stopped, self._woken = threading.Event(), threading.Event()
         self._last_error = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -44,12 +44,20 @@ class Repeater:
     def stop(self, timeout_s: float = 5.0) -> None:
         """Ask the thread to end and wait for it, at most `timeout_s`."""
         self._stopped.set()
+        self._woken.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
+    def wake(self) -> None:
+        """Let the next call come now instead of after the interval."""
+        self._woken.set()
+
     def _run(self) -> None:
-        while not self._stopped.wait(self._pause_s()):
-            self.turn()
+        while not self._stopped.is_set():
+            self._woken.wait(self._pause_s())
+            self._woken.clear()
+            if not self._stopped.is_set():
+                self.turn()
 
     def turn(self) -> None:
         """Call the action once, logging a deliberate error the first time it occurs."""

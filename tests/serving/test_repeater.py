@@ -29,6 +29,15 @@ def test_stop_does_not_wait_for_the_interval():
     assert not repeater._thread.is_alive()
 
 
+def test_action_can_be_had_at_once():
+    done = threading.Event()
+    repeater = Repeater("test", done.set, 3600, random.Random(0))
+    repeater.start()
+    repeater.wake()
+    assert done.wait(10)
+    repeater.stop()
+
+
 def test_deliberate_error_is_logged_once_and_so_is_its_end(caplog):
     errors = [RegistryError("down"), RegistryError("down"), None]
 
