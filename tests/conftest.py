@@ -99,3 +99,40 @@ def toy_replay():
         return Simulation(trace, site, truth, EventLog())
 
     return make
+
+
+@pytest.fixture(scope="session")
+def runs_of():
+    """Make profiling runs of some workloads and all their pairs, which share a card's time."""
+    import numpy as np
+    import pandas as pd
+
+    from data.schemas import PROFILING_RUNS, checked
+
+    def make(count=8, seed=3):
+        """Profiling runs of `count` workloads and all their pairs: they share a card's time."""
+        rng = np.random.default_rng(seed)
+        busy = np.linspace(0.1, 0.9, count)
+        rows = [run(f"alone-{i}", i, None, busy[i], 100.0) for i in range(count)]
+        for i in range(count):
+            for k in range(count):
+                speed = 100.0 / max(1.0, busy[i] + busy[k]) * rng.uniform(0.97, 1.0)
+                rows.append(run(f"pair-{i}-{k}", i, k, None, speed))
+        return checked(pd.DataFrame(rows), PROFILING_RUNS, "made runs")
+
+    def run(run_id, job, neighbour, busy, speed):
+        return {
+            "run_id": run_id,
+            "job_key": f"w{job}",
+            "family": f"f{job}",
+            "gpu_model": "card",
+            "neighbour_key": None if neighbour is None else f"w{neighbour}",
+            "neighbour_run_id": None,
+            "is_exclusive": neighbour is None,
+            "steps_per_s": speed,
+            "gpu_util_mean": busy,
+            "gpu_mem_mib_mean": 4000.0 if neighbour is None else None,
+            "outcome": "ok",
+        }
+
+    return make
