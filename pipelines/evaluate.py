@@ -8,6 +8,7 @@ import pandas as pd
 
 from data.errors import SettingError
 from data.settings import Settings
+from pipelines.audit_rules import ALL_ROWS, AuditRules
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
 from pipelines.progress import progress
 
@@ -29,6 +30,11 @@ class Question:
         Both or none: learn from one, ask the other.
     from_time_s : float, optional
         Runtime only: measure jobs submitted from then on (s since 1970, UTC).
+    measured : sequence of int
+        Interference only: for how many measured pairs of each new job to report.
+    all_rows : bool
+        Interference only: learn from and ask also what the label audit would quarantine, for
+        comparison with results published on all rows.
     """
 
     splits: Sequence[str] = ()
@@ -36,12 +42,15 @@ class Question:
     train: Path | None = None
     test: Path | None = None
     from_time_s: float | None = None
+    measured: Sequence[int] = (0,)
+    all_rows: bool = False
 
 
 def interference_rows(question: Question, settings: Settings) -> Rows:
     """Measure the interference model by pair, configuration and family, or on a test set."""
     from pipelines.evaluate_interference import (  # noqa: PLC0415 - one model at a time
         OUTER_FOLDS,
+        Plan,
         evaluate_given_interference,
         evaluate_interference,
     )
@@ -50,7 +59,8 @@ def interference_rows(question: Question, settings: Settings) -> Rows:
         train, test = _given(question, settings, initial_runs)
         return [evaluate_given_interference(train, test, SEED)]
     runs = initial_runs(settings, question.data)
-    return evaluate_interference(runs, question.splits or tuple(OUTER_FOLDS), SEED)
+    plan = Plan(question.measured, ALL_ROWS if question.all_rows else AuditRules())
+    return evaluate_interference(runs, question.splits or tuple(OUTER_FOLDS), SEED, plan=plan)
 
 
 def memory_rows(question: Question, settings: Settings) -> Rows:

@@ -33,6 +33,20 @@ SHOWN = (
     type=click.DateTime(["%Y-%m-%d"]),
     help="Runtime: measure jobs submitted from this day on (UTC).",
 )
+@click.option(
+    "--measured",
+    default="0,3",
+    show_default=True,
+    help="Interference: numbers of measured pairs of each new job, joined by commas.",
+)
+@click.option(
+    "--rows",
+    "which_rows",
+    type=click.Choice(["audited", "all"]),
+    default="audited",
+    show_default=True,
+    help="Interference: whether rows that the label audit quarantines are left out.",
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the rows.")
 def command(  # noqa: PLR0913 - one argument an option
     *,
@@ -42,6 +56,8 @@ def command(  # noqa: PLR0913 - one argument an option
     train_path: Path | None,
     test_path: Path | None,
     from_day: datetime | None,
+    measured: str,
+    which_rows: str,
     json_path: Path | None,
 ) -> None:
     """Measure MODEL on data that it did not learn from; one row a split.
@@ -49,13 +65,25 @@ def command(  # noqa: PLR0913 - one argument an option
     --json writes a list of flat objects with at least the columns shown (null where one makes
     no sense): R² of values and of logs, mean absolute error, share within a factor of 2, share
     under-estimated, coverage and median width of the 90 % interval, the best trivial baseline's
-    R², and the highest R² that the noise allows. With --train and --test it writes one object.
+    R², and the highest R² that the noise allows. Interference of new jobs is reported before any
+    of their pairs was measured, and (split NAME_kN) once N pairs of each were. With --train and
+    --test it writes one object.
     """
     from pipelines.evaluate import EVALUATIONS, Question, checked_question
 
     from_time_s = None if from_day is None else from_day.replace(tzinfo=UTC).timestamp()
     names = tuple(name.strip() for name in splits.split(",")) if splits else ()
-    question = checked_question(Question(names, data_path, train_path, test_path, from_time_s))
+    question = checked_question(
+        Question(
+            names,
+            data_path,
+            train_path,
+            test_path,
+            from_time_s,
+            measured=_whole_numbers(measured),
+            all_rows=which_rows == "all",
+        )
+    )
     settings = Settings.from_mapping(os.environ, Path.cwd())
     rows = EVALUATIONS[model](question, settings)
     widths = [max(len(name), *(len(_text(row.get(name))) for row in rows)) for name in SHOWN]
@@ -63,6 +91,13 @@ def command(  # noqa: PLR0913 - one argument an option
         click.echo("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
     if json_path is not None:
         json_path.write_text(json.dumps(rows[0] if test_path is not None else rows, indent=2))
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() for part in parts):
+        raise click.BadParameter(f"found {text!r}, wanted whole numbers joined by commas")
+    return tuple(int(part) for part in parts)
 
 
 def _text(value: object) -> str:

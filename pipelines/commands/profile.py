@@ -38,6 +38,7 @@ class Pairs(click.ParamType[int | None]):
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Output folder.")
 @click.option("--repeats", default=3, show_default=True, help="Exclusive runs of each command.")
 @click.option("--pairs", type=Pairs(), default="all", help="Unordered pairs (self-pairs too).")
+@click.option("--next", "next_count", type=int, help="Measure the N pairs that teach most instead.")
 @click.option("--pair-repeats", default=1, show_default=True, help="Measurements of each pair.")
 @click.option("--device", type=click.Choice(["gpu", "cpu"]), help="Default: GPUs if there are any.")
 @click.option("--slot", default=0, show_default=True, help="Which card, counted from 0.")
@@ -51,6 +52,7 @@ def command(  # noqa: PLR0913 - one argument an option
     out: Path,
     repeats: int,
     pairs: int | None,
+    next_count: int | None,
     pair_repeats: int,
     device: str | None,
     slot: int,
@@ -62,8 +64,11 @@ def command(  # noqa: PLR0913 - one argument an option
     """Measure the commands in WORKLOADS (YAML) alone and in pairs on one card.
 
     Interrupted in whatever way, it goes on where it stopped when the same command is given again.
+    With --next it chooses the pairs itself, by what was measured in --out before, and goes on with
+    N others each time.
     """
     from pipelines.profile import JOURNAL_FILE, Session, profile
+    from pipelines.profile_next import profile_next
     from pipelines.profile_plan import Plan
     from pipelines.workloads import load_workloads
 
@@ -77,7 +82,10 @@ def command(  # noqa: PLR0913 - one argument an option
     if force:
         (out / JOURNAL_FILE).unlink(missing_ok=True)
     try:
-        runs = profile(session, _with_bar, f".{suffix}")
+        if next_count is None:
+            runs = profile(session, _with_bar, f".{suffix}")
+        else:
+            runs = profile_next(session, next_count, _with_bar, f".{suffix}")
     except KeyboardInterrupt:
         click.echo("interrupted; give the same command again to go on", err=True)
         raise
