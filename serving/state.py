@@ -52,6 +52,7 @@ class ServingState:
         self._history = HistoryState(open_log)
         self._store = ModelStore(champions, cache, self._built)
         self._threads: list[Repeater] = []
+        self._tail: Repeater | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], metrics: Metrics) -> "ServingState":
@@ -78,10 +79,8 @@ class ServingState:
             LOG.warning("starting without the job log: %s", error)
         self.refresh()
         seed = random.Random(os.getpid())  # noqa: S311 - jitter, not a secret
-        self._threads = [
-            Repeater("registry", self.refresh, interval_s, seed),
-            Repeater("job log", self.follow_log, interval_s, seed),
-        ]
+        self._tail = Repeater("job log", self.follow_log, interval_s, seed)
+        self._threads = [Repeater("registry", self.refresh, interval_s, seed), self._tail]
         _freeze()
         for thread in self._threads:
             thread.start()
@@ -121,9 +120,13 @@ class ServingState:
         return self._store.current.predictor
 
     def append(self, jobs: tuple[FinishedJob, ...]) -> Appended:
-        """Append finished jobs to the job log; the next answer knows what they teach."""
+        """Append finished jobs to the job log; what they teach serves a moment later.
+
+        Their reporter does not wait for that: the effects of many pairs take a while to move.
+        """
         appended = self._history.append(jobs)
-        self._rebuild_if_news()
+        if self._tail is not None:
+            self._tail.wake()
         return appended
 
     def models(self) -> ModelsAnswer:
