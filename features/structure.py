@@ -11,6 +11,7 @@ from data.domain import ModelStructure
 
 FRAMEWORKS = ("hugectr", "oneflow", "paddle", "pytorch", "tensorflow")
 SIZE_COLUMNS = (
+    "embedding_mib",
     "embedding_mib_per_gpu",
     "dense_mib",
     "activations_mib",
@@ -86,10 +87,10 @@ def structure_features(structures: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame of shape (n, 27), indexed as `structures`
+    DataFrame of shape (n, 28), indexed as `structures`
         ``STRUCTURE_COLUMNS``, all float64. Sizes in MiB: weights and optimizer states at four
         bytes, activations at the bytes of the precision (four where it is unknown). The batch
-        counts samples over all GPUs; ``_per_gpu`` is one GPU's part, tables sharded evenly.
+        counts samples over all GPUs; ``_per_gpu`` is one GPU's part were it sharded evenly.
         ``framework_<name>`` is 1 or 0, ``framework_version`` is major + minor / 100. ``_log`` is
         the natural logarithm of 1 + count. NaN where the structure does not say.
 
@@ -120,17 +121,18 @@ def _sizes(n: dict[str, _Column], structures: pd.DataFrame) -> dict[str, _Column
     precision = _looked_up(structures["precision"], BYTES)
     item = np.where(np.isnan(precision), WEIGHT_BYTES, precision) / MIB
     batch, each = n["batch_size"], n["batch_size"] / n["gpus"]
-    embedding = n["embedding_rows"] * n["embedding_width"] * WEIGHT_BYTES / MIB / n["gpus"]
+    embedding = n["embedding_rows"] * n["embedding_width"] * WEIGHT_BYTES / MIB
     dense = n["dense_parameters"] * WEIGHT_BYTES / MIB
     states = _looked_up(structures["optimizer"], STATES)
     return {
-        "embedding_mib_per_gpu": embedding,
+        "embedding_mib": embedding,
+        "embedding_mib_per_gpu": embedding / n["gpus"],
         "dense_mib": dense,
         "activations_mib": each * n["activations"] * item,
         "sample_activations_mib": n["activations"] * item,
         "lookup_mib": batch * n["embedding_width"] * item,
         "lookup_mib_per_gpu": each * n["embedding_width"] * item,
-        "optimizer_mib": states * _known_sum(embedding, dense),
+        "optimizer_mib": states * _known_sum(embedding / n["gpus"], dense),
         "batch_size": batch,
         "batch_per_gpu": each,
         "batch_depth": each * n["depth"],

@@ -120,7 +120,12 @@ def cross_intervals(
     return low, high
 
 
-def outside_factor(residuals: Floats, in_domain: NDArray[np.bool_], level: float = LEVEL) -> float:
+def outside_factor(
+    residuals: Floats,
+    in_domain: NDArray[np.bool_],
+    level: float = LEVEL,
+    widest: float = WIDEST_OUTSIDE,
+) -> float:
     """Return how much wider intervals must be where the input lies outside what was learnt.
 
     Parameters
@@ -128,17 +133,17 @@ def outside_factor(residuals: Floats, in_domain: NDArray[np.bool_], level: float
     residuals : array of shape (n,), float64
         On held-out rows.
     in_domain : array of shape (n,), bool
-    level : float
+    level, widest : float
 
     Returns
     -------
     float
-        Ratio of the `level` quantiles of the absolute residuals, outside to inside, in [1, 4];
-        1.5 where too few rows of either kind were held out to tell.
+        Ratio of the `level` quantiles of the absolute residuals, outside to inside, in [1,
+        `widest`]; 1.5 where too few rows of either kind were held out to tell.
     """
     size = np.abs(residuals)
     if min(in_domain.sum(), (~in_domain).sum()) < MIN_OUTSIDE_ROWS:
         return DEFAULT_OUTSIDE
     inside, outside = (float(np.quantile(size[rows], level)) for rows in (in_domain, ~in_domain))
     ratio = outside / inside if inside > 0 else DEFAULT_OUTSIDE
-    return float(np.clip(ratio, 1.0, WIDEST_OUTSIDE))
+    return float(np.clip(ratio, 1.0, widest))

@@ -17,17 +17,19 @@ MOST_NAMED = 9  # colours that can still be told apart; the rest are grey "other
 MOST_CELLS = 40  # rows and columns of a heat map that can still be read
 MOST_FEATURES = 20
 OTHERS = "others"
+TINY = 1e-9
+SPLIT_SHARE = "share of the variance that splits on it removed"
 
 
 def predicted_against_measured(
     estimates: pd.DataFrame, families: pd.Series, title: str, unit: str, noise_sd: float = 0.0
 ) -> bytes:
-    """Draw predicted against measured values on logarithmic axes, a colour a family.
+    """Draw predicted against measured values, a colour a family.
 
     Parameters
     ----------
     estimates : DataFrame of shape (n, >= 2)
-        ``value`` and ``observed``, both > 0.
+        ``value`` and ``observed``, both >= 0. The axes are logarithmic where all are above 0.
     families : Series of str, length n
     title, unit : str
         The unit names the axes: ``predicted <unit>``.
@@ -37,7 +39,7 @@ def predicted_against_measured(
     figure = Figure(figsize=(7.2, 5.6), layout="constrained")
     axes = figure.add_subplot()
     low = float(estimates[["value", "observed"]].min().min()) / 1.08
-    high = float(estimates[["value", "observed"]].max().max()) * 1.08
+    high = max(float(estimates[["value", "observed"]].max().max()) * 1.08, low + TINY)
     line = np.array([low, high])
     if noise_sd > 0:
         band = np.exp(2 * noise_sd)
@@ -48,9 +50,11 @@ def predicted_against_measured(
         family = str(name)
         colour = "0.5" if family == OTHERS else None
         axes.scatter(rows["observed"], rows["value"], s=12, alpha=0.6, label=family, color=colour)
-    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=title)
+    if low > 0:
+        axes.set(xscale="log", yscale="log")
+        _plain_log_ticks(axes, low, high)
+    axes.set(xlim=(low, high), ylim=(low, high), title=title)
     axes.set(xlabel=f"measured {unit}", ylabel=f"predicted {unit}")
-    _plain_log_ticks(axes, low, high)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     return _png(figure)
 
@@ -115,21 +119,22 @@ def coverage_by_group(
     return _png(figure)
 
 
-def importance(importances: Mapping[str, float], title: str) -> bytes:
+def importance(importances: Mapping[str, float], title: str, unit: str = SPLIT_SHARE) -> bytes:
     """Draw the most important features, most important first.
 
     Parameters
     ----------
-    importances : mapping of feature to float
-    title : str
+    importances : mapping of feature to float, >= 0
+    title, unit : str
+        The unit names the axis.
     """
     top = sorted(importances.items(), key=lambda item: item[1])[-MOST_FEATURES:]
     top = [(name, value) for name, value in top if value > 0] or top[-1:]
     figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(top)), layout="constrained")
     axes = figure.add_subplot()
     bars = axes.barh([name for name, _ in top], [value for _, value in top], color="tab:green")
-    axes.bar_label(bars, [f"{value:.3f}" for _, value in top], fontsize=8, padding=3)
-    axes.set(title=title, xlabel="share of the variance that splits on it removed")
+    axes.bar_label(bars, [f"{value:.3g}" for _, value in top], fontsize=8, padding=3)
+    axes.set(title=title, xlabel=unit)
     axes.margins(x=0.12)
     return _png(figure)
 

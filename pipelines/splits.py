@@ -79,6 +79,17 @@ def family_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     return _two_sided_folds(labels["family"], labels["neighbour_family"], folds, seed)
 
 
+def memory_family_folds(memory_runs: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
+    """Hold out families, such as all convolutional networks.
+
+    Parameters
+    ----------
+    memory_runs : DataFrame
+        ``family``.
+    """
+    return _group_folds(memory_runs["family"], folds, seed)
+
+
 def memory_configuration_folds(memory_runs: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     """Hold out configurations: repeats of one are in one fold.
 
@@ -106,7 +117,7 @@ def extrapolation_folds(memory_runs: pd.DataFrame) -> list[Fold]:
     """
     sizes = model_sizes(memory_runs)
     series = memory_runs["dataset"].astype("str") + memory_runs["framework"].str.split("/").str[0]
-    ranks = sizes.groupby(series.to_numpy()).rank(method="min", pct=True)
+    ranks = sizes.groupby(series.to_numpy()).rank(method="average", pct=True)
     fifth = np.minimum((ranks * SIZE_FIFTHS).to_numpy().astype(np.int64), SIZE_FIFTHS - 1)
     return _folds(fifth, [f"fifth {at + 1}" for at in range(SIZE_FIFTHS)])
 

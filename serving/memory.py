@@ -1,13 +1,14 @@
 """From a trained bundle and a model's structure to its peak GPU memory; pure."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from data.domain import ModelStructure, Source
 from features.structure import structure_features, structures_frame
-from serving.bundle import Bundle, Floats, interval_frame
+from serving.bundle import Bundle, Calibration, Floats, interval_frame
 
 SMALLEST_MIB = 1.0
 
@@ -28,7 +29,7 @@ def memory_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> pd.Dat
     Parameters
     ----------
     bundle : Bundle
-        Of ``colocast-memory``.
+        Of ``colocast-memory``. Its calibration holds quantiles of log(measured / predicted).
     structures : DataFrame of shape (n, >= 13), any index
         As ``features.structure.structures_frame`` gives, or ``data.schemas.MEMORY_RUNS``.
 
@@ -40,42 +41,61 @@ def memory_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> pd.Dat
     """
     rows = structure_features(structures)[list(bundle.spec.features)]
     raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(0)
-    groups = memory_groups(bundle, structures["framework"], raw)
-    estimates = interval_frame(bundle.spec, raw, rows, groups)
+    groups = memory_groups(bundle.spec.calibration, structures, raw)
+    # The quadratic adds up MiB, but errs in proportion: its error is calibrated as a ratio.
+    relative = replace(bundle.spec, scale="log")
+    estimates = interval_frame(relative, np.log(np.maximum(raw, SMALLEST_MIB)), rows, groups)
     return estimates.assign(source=str(Source.MODEL))
 
 
-def memory_groups(bundle: Bundle, frameworks: pd.Series, raw_mib: Floats) -> pd.Series:
+def memory_groups(calibration: Calibration, structures: pd.DataFrame, raw_mib: Floats) -> pd.Series:
     """Return the narrowest calibrated group of each answer.
-
-    Errors grow with memory, and differ between frameworks: a group is a framework and a factor
-    of two of predicted memory, or else the framework, or else the factor of two.
 
     Parameters
     ----------
-    bundle : Bundle
-    frameworks : Series of str, length n
+    calibration : Calibration
+    structures : DataFrame of shape (n, >= 2)
+        ``framework`` and ``family``.
     raw_mib : array of shape (n,), float64
 
     Returns
     -------
-    Series of str, indexed as `frameworks`
+    Series of str, indexed as `structures`
+        The first of `group_ladder` that is calibrated, or else its last.
     """
-    name, octave = group_parts(frameworks, raw_mib)
-    known = list(bundle.spec.calibration.groups)
-    both = name + "/" + octave
-    return both.where(both.isin(known), name.where(name.isin(known), octave))
+    known = list(calibration.groups)
+    ladder = group_ladder(structures, raw_mib)
+    found = ladder[-1]
+    for names in reversed(ladder[:-1]):
+        found = names.where(names.isin(known), found)
+    return found
 
 
-def group_parts(frameworks: pd.Series, raw_mib: Floats) -> tuple[pd.Series, pd.Series]:
-    """Return framework without version, and floor of the binary logarithm of predicted memory.
+def group_ladder(structures: pd.DataFrame, raw_mib: Floats) -> list[pd.Series]:
+    """Return the groups of each answer, from narrow to wide.
+
+    Relative errors differ between frameworks, between families and with memory: a group is a
+    framework, a family and a factor of two of predicted memory; then less and less of these.
 
     Examples
     --------
-    >>> parts = group_parts(pd.Series(["HugeCTR/3.2"]), np.array([5000.0]))
-    >>> [part.tolist() for part in parts]
-    [['hugectr'], ['2^12']]
+    >>> structures = pd.DataFrame({"framework": ["HugeCTR/3.2"], "family": ["DLRM"]})
+    >>> [names[0] for names in group_ladder(structures, np.array([5000.0]))]
+    ['hugectr/DLRM/2^12', 'hugectr/DLRM', 'hugectr/2^12', 'hugectr', '2^12']
     """
-    name = frameworks.astype("str").str.lower().str.split("/").str[0]
-    octave = np.floor(np.log2(np.maximum(raw_mib, SMALLEST_MIB))).astype(np.int64)
-    return name, "2^" + pd.Series(octave, index=frameworks.index, dtype="int64").astype("str")
+    name, family = framework_names(structures["framework"]), structures["family"].astype("str")
+    power = np.floor(np.log2(np.maximum(raw_mib, SMALLEST_MIB))).astype(np.int64)
+    octave = "2^" + pd.Series(power, index=structures.index, dtype="int64").astype("str")
+    both = name + "/" + family
+    return [both + "/" + octave, both, name + "/" + octave, name, octave]
+
+
+def framework_names(frameworks: pd.Series) -> pd.Series:
+    """Return framework names in small letters, without their version.
+
+    Examples
+    --------
+    >>> framework_names(pd.Series(["HugeCTR/3.2"])).tolist()
+    ['hugectr']
+    """
+    return frameworks.astype("str").str.lower().str.split("/").str[0]

@@ -1,0 +1,56 @@
+"""Flat rows of numbers for predicted profiles, signal by signal and together."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from pipelines.metrics import best_baseline, estimate_metrics
+
+ALL_NAMES = ("r2", "within_2x", "rank_correlation", "under_rate", "coverage_90", "baseline_r2")
+
+
+def demand_rows(split: str, judged: Mapping[str, pd.DataFrame]) -> list[dict[str, object]]:
+    """Return the metrics of held-out profiles.
+
+    Parameters
+    ----------
+    split : str
+    judged : mapping of signal to DataFrame
+        ``value``, ``lower``, ``upper``, ``observed``, ``fold`` and ``in_domain``.
+
+    Returns
+    -------
+    list of dict
+        First ``<split>``: the means over the signals, with None where a mean over different
+        units makes no sense. Then ``<split>:<signal>``: the keys of `estimate_metrics` and
+        `best_baseline`. ``ceiling_r2`` is None: the public sets hold no repeats to tell it.
+    """
+    rows = [_signal_row(f"{split}:{name}", frame) for name, frame in judged.items()]
+    return [_mean_row(split, rows), *rows]
+
+
+def _signal_row(split: str, rows: pd.DataFrame) -> dict[str, object]:
+    observed = rows["observed"].to_numpy(np.float64)
+    total, sizes = rows["observed"].sum(), rows.groupby("fold")["observed"].agg(["sum", "size"])
+    others = (total - sizes["sum"]) / (len(rows) - sizes["size"]).clip(lower=1)
+    constant = rows["fold"].map(others).to_numpy(np.float64)
+    return {
+        "split": split,
+        **estimate_metrics(observed, rows),
+        **best_baseline(observed, {"constant": constant}),
+        "ceiling_r2": None,
+        "in_domain_share": float(rows["in_domain"].mean()),
+    }
+
+
+def _mean_row(split: str, rows: list[dict[str, object]]) -> dict[str, object]:
+    table = pd.DataFrame(rows)
+    means = {
+        name: None
+        if name not in ALL_NAMES or table[name].isna().all()
+        else float(table[name].mean())
+        for name in table.columns
+        if name not in ("split", "n")
+    }
+    return {"split": split, "n": int(table["n"].max()), **means, "signals": len(rows)}
