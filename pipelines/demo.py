@@ -11,7 +11,7 @@ from tqdm import tqdm
 from data.domain import FinishedJob, Outcome, Pair
 from data.errors import ServiceStartError
 from data.joblog import JobLog
-from data.sample_data import sample_workloads_path
+from data.sample_data import sample_path, sample_workloads_path
 from data.settings import Settings
 from pipelines import up
 from pipelines.demo_jobs import DemoJob, demo_jobs
@@ -54,7 +54,9 @@ class Demo:
 def sample_demo(settings: Settings, environ: Mapping[str, str], slots: int | None) -> Demo:
     """Return the demo of the embedded sample programs, on this machine's CPU slots."""
     workloads = {work.name: work for work in load_workloads(sample_workloads_path()) if work.paired}
-    return Demo(settings, environ, workloads, up.Plan(slots=slots, device="cpu"))
+    config = sample_path() / "scheduler.yaml"
+    plan = up.Plan(slots=slots, device="cpu", config=config)
+    return Demo(settings, environ, workloads, plan)
 
 
 def run_loop(demo: Demo, group: ServiceGroup) -> list[str]:

@@ -96,8 +96,9 @@ def makespan_s(jobs: Sequence[FinishedJob]) -> float:
 def predictions(
     exclusive: Sequence[FinishedJob], colocated: Sequence[FinishedJob]
 ) -> list[Prediction]:
-    """Return predicted beside measured slowdown of every job that ran beside a neighbour.
+    """Return predicted beside measured slowdown of every job placed beside a neighbour.
 
+    A job that was alone when it started had nothing predicted of the neighbours that came later.
     Measured is the job's runtime over the median runtime of its job key in the exclusive pass,
     hence of this machine in this very run.
     """
@@ -109,7 +110,8 @@ def predictions(
         for job in _ended_well(colocated)
         if job.predicted_slowdown is not None
         and job.job_key in alone
-        and any(segment.neighbour_keys for segment in job.segments)
+        and job.segments
+        and job.segments[0].neighbour_keys
     ]
 
 
@@ -151,10 +153,10 @@ def summary_lines(
 
 def _prediction_lines(rows: Sequence[Prediction]) -> list[str]:
     if not rows:
-        return ["no job ran beside a neighbour"]
+        return ["no job was placed beside a neighbour"]
     error = fmean(abs(row.predicted - row.measured) for row in rows)
     return [
-        f"{len(rows)} jobs ran colocated: mean slowdown predicted "
+        f"{len(rows)} jobs were placed beside another: mean slowdown predicted "
         f"{fmean(row.predicted for row in rows):.2f}, measured "
         f"{fmean(row.measured for row in rows):.2f}, mean absolute error {error:.2f}"
     ]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 
 from data.errors import ServiceStartError
@@ -28,6 +29,8 @@ class Plan:
         Most devices to use; all that are found by default.
     device : {"cpu", "gpu"}, optional
         Kind of device; GPUs where there are any, by default.
+    config : Path, optional
+        The scheduler's configuration, by default its own.
     retrain_after : int
         Finished jobs that make the retrainer retrain.
     """
@@ -35,6 +38,7 @@ class Plan:
     policy: str = "colocate"
     slots: int | None = None
     device: str | None = None
+    config: Path | None = None
     retrain_after: int = 50
 
 
@@ -95,7 +99,8 @@ def scheduler(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Ser
     """Return the scheduler loop over this machine's devices."""
     slots = () if plan.slots is None else ("--slots", str(plan.slots))
     device = () if plan.device is None else ("--device", plan.device)
-    command = (*COLOCAST, "schedule", "--policy", plan.policy, *slots, *device)
+    config = () if plan.config is None else ("--config", str(plan.config))
+    command = (*COLOCAST, "schedule", "--policy", plan.policy, *slots, *device, *config)
     environment = child_environment(settings, environ)
     url = f"http://{HOST}:{settings.scheduler_port}/status"
     return Service("scheduler", command, environment, settings.scheduler_port, url)

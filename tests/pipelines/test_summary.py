@@ -54,4 +54,4 @@ def test_summary_names_the_versions_that_answered():
 
 
 def test_summary_without_colocation_says_so():
-    assert "no job ran beside a neighbour" in summary_lines([job()], [job()], {})
+    assert "no job was placed beside a neighbour" in summary_lines([job()], [job()], {})
