@@ -5,20 +5,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import SettingError
-from features.history import runtime_log
+from features.history import FLOOR_S, runtime_log
 from features.history_groups import HISTORY_GROUPS, history_groups
 from pipelines.prequential import Progress, Questions, prequential_estimates
 from pipelines.runtime_baselines import BASELINES, baseline_estimates
 from pipelines.runtime_metrics import Metrics, runtime_metrics
-from pipelines.runtime_rows import batches, job_rows
+from pipelines.runtime_rows import JobRows, batches, job_rows
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Row = dict[str, str | float | int | None]
 DAY_S = 86_400.0
+HOUR_S = 3600.0
 REFIT_EVERY_S = DAY_S
 CLUSTER_MODEL = "cluster_model"
+AT_SUBMISSION = ""
 AT_START = "@start"
+AFTER_AN_HOUR = "@1h"
 
 
 def evaluate_runtime(
@@ -47,8 +50,9 @@ def evaluate_runtime(
     list of dict
         One a split: ``all``, ``gpu``, and ``jobs_0`` to ``jobs_>100`` by the user's finished
         jobs. Plain splits know what was known at the job's submission; those that end in
-        ``@start`` what was known when it started, when the scheduler decides. Each is followed
-        by ``<split>/cluster_model`` and ``<split>/<baseline>``. Keys: ``split``, those of
+        ``@start`` what was known when it started, when the scheduler decides; those in ``@1h``
+        are jobs that have run for an hour then. Each is followed by ``<split>/cluster_model``
+        and ``<split>/<baseline>``. Keys: ``split``, those of
         ``pipelines.runtime_metrics.runtime_metrics``, ``baseline_r2`` (log R² of the best
         baseline on that split) and ``ceiling_r2`` (log R² of knowing each batch's mean).
 
@@ -61,29 +65,39 @@ def evaluate_runtime(
     asked = jobs["submit_time"].ge(-np.inf if from_time_s is None else from_time_s).to_numpy()
     if not asked.any():
         raise SettingError(f"found no job submitted from {from_time_s} on, wanted at least one")
-    moments = {"": jobs["submit_time"].to_numpy(), AT_START: jobs["start_time"].to_numpy()}
     finished = job_rows(jobs)
-    rows = {"": finished.at_submission, AT_START: finished.at_start}
-    questions = {
-        name: Questions(rows[name].features[asked], moment[asked])
-        for name, moment in moments.items()
-    }
+    questions = _questions(jobs, finished, asked)
     estimates = prequential_estimates(finished, questions, every_s, seed, progress)
     table: list[Row] = []
-    for suffix, moment in moments.items():
+    for suffix, question in questions.items():
+        index = question.features.index
         answers = {"": estimates[suffix], CLUSTER_MODEL: estimates[f"{suffix}/{CLUSTER_MODEL}"]}
-        baselines = baseline_estimates(jobs, moment)[asked]
+        known_time = jobs["submit_time" if suffix == AT_SUBMISSION else "start_time"]
+        baselines = baseline_estimates(jobs, known_time.to_numpy(np.float64)).loc[index]
+        baselines = baselines.clip(lower=max(question.elapsed_s, FLOOR_S))
         answers |= {name: baselines[[name]].set_axis(["value"], axis=1) for name in BASELINES}
-        splits = _splits(jobs[asked], questions[suffix].features)
-        for split, mask in splits.items():
-            table += _rows(split + suffix, jobs[asked][mask], _masked(answers, mask))
+        for split, mask in _splits(jobs.loc[index], question).items():
+            table += _rows(split + suffix, jobs.loc[index][mask], _masked(answers, mask))
     return table
 
 
-def _splits(jobs: pd.DataFrame, features: pd.DataFrame) -> dict[str, Flags]:
-    groups = history_groups(features)
+def _questions(jobs: pd.DataFrame, finished: JobRows, asked: Flags) -> dict[str, Questions]:
+    submit_time, start_time = (jobs[name].to_numpy() for name in ("submit_time", "start_time"))
+    still = asked & jobs["runtime_s"].gt(HOUR_S).to_numpy()
+    at_submission, at_start = finished.at_submission.features, finished.at_start.features
+    questions = {
+        AT_SUBMISSION: Questions(at_submission[asked], submit_time[asked]),
+        AT_START: Questions(at_start[asked], start_time[asked]),
+        AFTER_AN_HOUR: Questions(at_start[still], start_time[still] + HOUR_S, HOUR_S),
+    }
+    return {name: question for name, question in questions.items() if len(question.features)}
+
+
+def _splits(jobs: pd.DataFrame, question: Questions) -> dict[str, Flags]:
+    groups = history_groups(question.features)
     splits = {"all": np.ones(len(jobs), dtype=bool), "gpu": jobs["gpus"].gt(0).to_numpy()}
-    splits |= {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+    if question.elapsed_s == 0:
+        splits |= {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
     return {name: mask for name, mask in splits.items() if mask.any()}
 
 

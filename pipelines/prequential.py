@@ -26,10 +26,13 @@ class Questions:
     features : DataFrame of shape (n, n_columns)
         ``features.history.ROW_COLUMNS`` as of each job's moment.
     asked_time : float64 array of shape (n,), seconds since 1970 UTC
+    elapsed_s : float
+        How long each job has been running by then.
     """
 
     features: pd.DataFrame
     asked_time: Floats
+    elapsed_s: float = 0.0
 
 
 def prequential_estimates(
@@ -77,8 +80,9 @@ def prequential_estimates(
         for name, asked in questions.items():
             due = (asked.asked_time >= moment) & (asked.asked_time < moment + every_s)
             rows = asked.features[due]
+            elapsed_s = np.full(len(rows), asked.elapsed_s)
             for key, layer in ((name, user), (f"{name}/cluster_model", None)):
-                estimates = runtime_estimates(cluster, layer, rows, np.zeros(len(rows)))
+                estimates = runtime_estimates(cluster, layer, rows, elapsed_s)
                 parts.setdefault(key, []).append(estimates)
     return {
         key: pd.concat(estimates).loc[questions[key.split("/")[0]].features.index]

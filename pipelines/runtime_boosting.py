@@ -37,7 +37,7 @@ class Boosting:
     learning_rate: float = 0.05
     penalty: float = 100.0
     smallest_leaf: int = 100
-    fair_c: float = 0.7
+    fair_c: float = 0.4
     most_alike: int = 3
     blend_jobs: float = 4.0
 
