@@ -88,9 +88,9 @@ def calibration(
 
 
 def cross_intervals(
-    residuals: Floats, folds: pd.Series, level: float = LEVEL
+    residuals: Floats, folds: pd.Series, groupings: Sequence[pd.Series] = (), level: float = LEVEL
 ) -> tuple[Floats, Floats]:
-    """Return, for each row, the residual quantiles of all folds but its own.
+    """Return, for each row, the residual quantiles that the other folds give.
 
     What an interval covers cannot be told from the rows that it was calibrated on.
 
@@ -99,6 +99,8 @@ def cross_intervals(
     residuals : array of shape (n,), float64
     folds : Series of str, length n
         Two folds at least; the rows of a single one get its own quantiles.
+    groupings : sequence of Series of str, each of length n
+        As for `calibration`; the finest group that the other folds calibrate counts.
     level : float
 
     Returns
@@ -112,12 +114,17 @@ def cross_intervals(
     ([-3.0, -3.0, -1.0, -1.0], [3.0, 3.0, 1.0, 1.0])
     """
     names = folds.to_numpy(dtype=str)
-    low, high = np.empty(len(residuals)), np.empty(len(residuals))
+    groups = [grouping.to_numpy(dtype=str) for grouping in groupings]
+    bounds = np.empty((len(residuals), 2))
     for name in np.unique(names):
         own = names == name
-        others = residuals[~own] if not own.all() else residuals
-        low[own], high[own] = residual_quantiles(others, level)
-    return low, high
+        others = ~own if not own.all() else own
+        known = calibration(residuals[others], [pd.Series(g[others]) for g in groups], level=level)
+        bounds[own] = known.default
+        for group in groups:  # from coarse to fine, so that the finest is written last
+            for at in np.flatnonzero(own & np.isin(group, list(known.groups))):
+                bounds[at] = known.groups[group[at]]
+    return bounds[:, 0], bounds[:, 1]
 
 
 def outside_factor(

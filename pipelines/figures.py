@@ -112,10 +112,10 @@ def coverage_by_group(
     texts = [f"{share:.0%} of {size}" for share, size in table.itertuples(index=False)]
     for bar, text in zip(bars, texts, strict=True):
         axes.text(1.02, bar.get_y() + bar.get_height() / 2, text, fontsize=8, va="center")
-    axes.axvline(level, color="tab:red", linewidth=1, label=f"promised: {level:.0%}")
-    axes.set(title=title, xlabel="share inside the interval", xlim=(0, 1.25))
+    axes.axvline(level, color="tab:red", linewidth=1)
+    xlabel = f"share inside the interval (red line: {level:.0%}, as promised)"
+    axes.set(title=title, xlabel=xlabel, xlim=(0, 1.25))
     axes.set_xticks(np.linspace(0, 1, 6))
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return _png(figure)
 
 
@@ -198,13 +198,13 @@ def _plain_log_ticks(axes: Axes, low: float, high: float) -> None:
     """Label logarithmic axes with plain numbers, and enough of them within one decade."""
     steps = [1, 1.5, 2, 3, 5, 7] if high / low > 3 else [0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2, 2.5]
     decades = 10.0 ** np.arange(np.floor(np.log10(low)) - 1, np.ceil(np.log10(high)) + 1)
-    if high / low > 100:
-        steps = [1, 3]
+    if high / low > 10:
+        steps = [1, 2, 5] if high / low < 300 else [1]
     places = sorted({float(step * decade) for step in steps for decade in decades})
     shown = [place for place in places if low <= place <= high]
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks(shown)
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
 
 

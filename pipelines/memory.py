@@ -16,7 +16,6 @@ from pipelines.memory_fit import (
     PEAK,
     QuadraticOptions,
     calibrated_memory_bundle,
-    held_out_memory,
     log_residuals,
 )
 from pipelines.metrics import best_baseline, estimate_metrics
@@ -27,9 +26,8 @@ from pipelines.report import (
     provenance_facts,
     splits_json,
 )
-from pipelines.splits import extrapolation_folds
 from serving.bundle import Bundle
-from serving.memory import framework_names
+from serving.memory import framework_names, group_ladder
 
 SLACK = 0.05
 TERM_UNIT = "MiB that one standard deviation of the term moves the answer"
@@ -67,9 +65,8 @@ def train_memory(
     bundle, held_out = calibrated_memory_bundle(runs, options, seed)
     facts = {**provenance_facts(runs), "frameworks": _frameworks(runs)}
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
-    beyond = held_out_memory(runs, extrapolation_folds(runs), options)
-    judged = {"configuration": _with_intervals(held_out), "extrapolation": _with_intervals(beyond)}
-    splits = [_split_row(name, rows, runs) for name, rows in judged.items() if len(rows)]
+    judged = {name: _with_intervals(rows, runs) for name, rows in held_out.items()}
+    splits = [_split_row(name, rows, runs) for name, rows in judged.items()]
     return bundle, TrainingReport(
         params={**{name: str(value) for name, value in asdict(options).items()}, "seed": str(seed)},
         metrics=flat_metrics(splits),
@@ -81,12 +78,11 @@ def train_memory(
     )
 
 
-def _with_intervals(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_intervals(rows: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return held-out estimates with the intervals that the other folds give."""
-    if rows.empty:
-        return rows
-    low, high = cross_intervals(log_residuals(rows), rows["fold"])
     value = rows["value"].to_numpy(np.float64)
+    groups = group_ladder(runs.iloc[rows.index], value)[::-1]
+    low, high = cross_intervals(log_residuals(rows), rows["fold"], groups)
     return rows.assign(lower=value * np.exp(low), upper=value * np.exp(high))
 
 
@@ -109,8 +105,7 @@ def _figures(
 ) -> dict[str, bytes]:
     drawn = {"importance.png": figures.importance(_term_weights(bundle, runs), NAME, TERM_UNIT)}
     for name, rows in judged.items():
-        if len(rows):
-            drawn |= _split_figures(name, rows.reset_index(drop=True), runs.iloc[rows.index])
+        drawn |= _split_figures(name, rows.reset_index(drop=True), runs.iloc[rows.index])
     return drawn
 
 

@@ -82,14 +82,15 @@ def uncalibrated_memory_bundle(runs: pd.DataFrame, options: QuadraticOptions) ->
 
 def calibrated_memory_bundle(
     runs: pd.DataFrame, options: QuadraticOptions, seed: int
-) -> tuple[Bundle, pd.DataFrame]:
+) -> tuple[Bundle, dict[str, pd.DataFrame]]:
     """Return the fitted quadratic with intervals, and the held-out answers they rest on.
 
     Returns
     -------
     bundle : Bundle
-    held_out : DataFrame
-        As `held_out_memory`, by configuration.
+    held_out : dict of split to DataFrame
+        As `held_out_memory`, by ``configuration`` and by ``extrapolation`` in size; without the
+        second where all runs are of one size.
 
     Raises
     ------
@@ -105,8 +106,11 @@ def calibrated_memory_bundle(
     answers = held_out["value"].to_numpy(np.float64)
     calibrated = calibration(found, group_ladder(runs.iloc[held_out.index], answers)[::-1])
     bundle = _recalibrated(bundle, calibrated)
-    outside = _outside(bundle, runs, options, held_out)
-    return _recalibrated(bundle, replace(calibrated, outside=outside)), held_out
+    beyond = held_out_memory(runs, extrapolation_folds(runs), options)
+    outside = _outside(bundle, runs, held_out, beyond)
+    answered = {"configuration": held_out, "extrapolation": beyond}
+    bundle = _recalibrated(bundle, replace(calibrated, outside=outside))
+    return bundle, {name: rows for name, rows in answered.items() if len(rows)}
 
 
 def held_out_memory(
@@ -119,13 +123,13 @@ def held_out_memory(
     DataFrame, indexed by position in `runs`
         ``value`` (MiB), ``in_domain``, ``fold`` (what was held out) and ``peak`` (MiB, measured).
     """
-    parts = []
+    parts = [pd.DataFrame(columns=["value", "in_domain", "fold", "peak"])]
     for fold in folds:
         bundle = uncalibrated_memory_bundle(runs.iloc[fold.train], options)
         asked = runs.iloc[fold.test]
         estimates = memory_estimates_of_rows(bundle, asked)[["value", "in_domain"]]
         parts.append(estimates.assign(fold=fold.name, peak=asked[PEAK]).set_axis(fold.test))
-    return pd.concat(parts).sort_index()
+    return pd.concat(parts[1:] or parts).sort_index()
 
 
 def log_residuals(estimates: pd.DataFrame) -> Floats:
@@ -147,16 +151,15 @@ def _recalibrated(bundle: Bundle, calibrated: Calibration) -> Bundle:
 
 
 def _outside(
-    bundle: Bundle, runs: pd.DataFrame, options: QuadraticOptions, held_out: pd.DataFrame
+    bundle: Bundle, runs: pd.DataFrame, held_out: pd.DataFrame, beyond: pd.DataFrame
 ) -> float:
     """Return by how much more than promised errors grow where sizes are extrapolated.
 
     The worst of the held-out fifths counts: towards larger models errors grow more than towards
     smaller ones, and what is asked lies beyond the largest.
     """
-    beyond = held_out_memory(runs, extrapolation_folds(runs), options)
-    inside = held_out[held_out["in_domain"]]
-    outside = beyond[~beyond["in_domain"]]
+    inside = held_out[held_out["in_domain"].astype("bool")]
+    outside = beyond[~beyond["in_domain"].astype("bool")]
     rows = [pd.concat([inside, part]) for _, part in outside.groupby("fold")]
     return max([DEFAULT_OUTSIDE, *(_worse(bundle, runs, part) for part in rows)])
 
