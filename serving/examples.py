@@ -1,4 +1,7 @@
-"""One request a route that can be sent as it stands; shown in the API documentation."""
+"""One request a route that can be sent as it stands; shown in the API documentation.
+
+The job keys are those of the embedded sample, so that they are known after ``make run``.
+"""
 
 from data.domain import (
     Card,
@@ -23,26 +26,26 @@ _STRUCTURE = ModelStructure(
     embedding_tables=26,
     dense_parameters=4_000_000,
 )
-_PAIR = Pair("matmul", "stream", "cpu")
+_PAIR = Pair("boosting-30k", "compress-lzma", "cpu")
 _JOB = JobRequest(
     job_id="job-1",
     user="ada",
     queue="research",
-    job_key="matmul",
+    job_key="boosting-30k",
     submit_time=1_795_000_000.0,
     limit_s=3600.0,
     structure=_STRUCTURE,
 )
 _CARDS = (
     Card("node0/gpu0", "cpu", 40_960),
-    Card("node0/gpu1", "cpu", 20_480, (Resident("job-0", "stream"),)),
+    Card("node0/gpu1", "cpu", 20_480, (Resident("job-0", "compress-lzma"),)),
 )
 _FINISHED = FinishedJob(
     job_id="job-1",
     attempt=1,
     user="ada",
     queue="research",
-    job_key="matmul",
+    job_key="boosting-30k",
     gpus=1,
     submit_time=1_795_000_000.0,
     start_time=1_795_000_010.0,

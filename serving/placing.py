@@ -108,7 +108,8 @@ def ranked_placements(
 def fits(memory: Estimate, card: Card) -> bool:
     """Return whether the upper memory estimate is within the card's free MiB.
 
-    A need that nobody knows fits an empty card: there it can hurt no one, and is measured.
+    A need that is guessed, or predicted of something unlike what was learnt, may be tried on an
+    empty card: there it can hurt no one, and is measured.
 
     Examples
     --------
@@ -118,7 +119,8 @@ def fits(memory: Estimate, card: Card) -> bool:
     """
     if memory.upper <= card.free_mem_mib:
         return True
-    return memory.source in _GUESSED and memory.value <= card.free_mem_mib and not card.residents
+    is_unsure = memory.source in _GUESSED or not memory.in_domain
+    return is_unsure and memory.value <= card.free_mem_mib and not card.residents
 
 
 def _cost(placement: Placement) -> float:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from data.domain import Card, Estimate, JobRequest, ModelStructure, Resident, Source
@@ -85,6 +87,9 @@ def test_combination_of_nothing_known_has_no_version():
         (UNKNOWN, 10, (), True),
         (UNKNOWN, 10, ("x",), False),
         (Estimate(50.0, 0.0, 50.0, "none", Source.HEURISTIC), 40, (), False),
+        (replace(SMALL, upper=1e6, in_domain=False), 40, (), True),
+        (replace(SMALL, upper=1e6, in_domain=False), 40, ("x",), False),
+        (replace(SMALL, upper=1e6), 40, (), False),
     ],
 )
 def test_job_fits_if_its_upper_memory_does(memory, free, residents, wanted):
