@@ -24,7 +24,7 @@ from scheduler_client.replay.simulation import Costs
 
 POLICIES = (
     "fifo_fixed", "fifo_pooled", "fifo_shared", "fair_share", "sjf_oracle", "qssf", "tiresias",
-    "lucid", "colocate", "colocate_frozen", "colocate_oracle",
+    "lucid", "colocate", "colocate_frozen", "colocate_gentle", "colocate_oracle",
 )  # fmt: skip
 BURST_POLICIES = ("fifo_pooled", "sjf_oracle", "colocate", "colocate_oracle")
 BUSIEST_WEEK = 7
@@ -113,7 +113,7 @@ def _rows(results: Mapping[str, Result], load: float, seed: int) -> list[Row]:
         return found[policy][metric] / max(found[other][metric], 1e-9)
 
     rows = []
-    for ours in ("colocate", "colocate_oracle"):
+    for ours in ("colocate", "colocate_gentle", "colocate_oracle"):
         goals = [
             ("mean_queueing_delay_s", "fifo_fixed", 0.05),
             ("p999_queueing_delay_s", "fifo_fixed", 0.1),

@@ -11,11 +11,12 @@ from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
-from scheduler_client.replay.colocate import Colocate
+from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.eventlog import EventLog
 from scheduler_client.replay.outcome import Outcome
 from scheduler_client.replay.simulation import ReplayPolicy, Simulation, Site
 from scheduler_client.replay.trace import Trace
+from scheduler_client.tolerance import ToleranceRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,15 @@ class Replay:
         return Outcome.of(simulation)
 
 
-def _colocate(replay: Replay, beliefs: Beliefs, *, learns: bool) -> ReplayPolicy:
-    return Colocate(beliefs.value, replay.workloads.truth.fits, learns=learns)
+GENTLE = ColocateRules(tolerance=ToleranceRule(least=0.05, most=0.1), fresh_slowdown=1.1)
+"""For who would rather wait than be slowed."""
+
+
+def _colocate(
+    replay: Replay, beliefs: Beliefs, *, learns: bool = True, rules: ColocateRules | None = None
+) -> ReplayPolicy:
+    fits = replay.workloads.truth.fits
+    return Colocate(beliefs.value, fits, learns=learns, rules=rules)
 
 
 POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
@@ -68,7 +76,8 @@ POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "tiresias": lambda _: Tiresias(),
     "lucid": lambda replay: Lucid(replay.scores, replay.workloads.truth.fits),
     "fair_share": lambda _: FairShare(),
-    "colocate": lambda replay: _colocate(replay, replay.beliefs, learns=True),
+    "colocate": lambda replay: _colocate(replay, replay.beliefs),
+    "colocate_gentle": lambda replay: _colocate(replay, replay.beliefs, rules=GENTLE),
     "colocate_frozen": lambda replay: _colocate(replay, replay.beliefs, learns=False),
     "colocate_oracle": lambda replay: _colocate(replay, oracle(replay.workloads), learns=False),
 }

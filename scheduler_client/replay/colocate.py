@@ -11,13 +11,14 @@ from heapq import heappop, heappush
 from scheduler_client.baselines.pending import ByKind
 from scheduler_client.baselines.shortest import GroupMeans
 from scheduler_client.replay.cards import NOBODY
-from scheduler_client.replay.mating import Mating, Tolerances, kind_of
-from scheduler_client.replay.pair_beliefs import PairBeliefs
+from scheduler_client.replay.mating import joined_cards
+from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.truth import Flags, Floats
 from scheduler_client.replay.victims import EvictionRules, Victims
 from scheduler_client.tolerance import ToleranceRule, tolerance
 
+STEPS = 20
 BEYOND = 1e15  # more GPU seconds than any job has: parts the levels of a key
 
 
@@ -31,6 +32,9 @@ class ColocateRules:
         By pressure: the part of all cards that is asked for on top of one job a card.
     guaranteed_slowdown : float
         Tolerated for a job whose queue asks for no more than its nominal quota (>= 1).
+    fresh_slowdown : float
+        Tolerated at least, whatever the pressure, for a best-effort job of the lowest level: it
+        is soon done, or soon of a higher level (>= 1).
     eviction : EvictionRules
     observe_s : float
         After so long beside a neighbour, a job's speed is trusted as a measurement.
@@ -38,6 +42,7 @@ class ColocateRules:
 
     tolerance: ToleranceRule = field(default_factory=ToleranceRule)
     guaranteed_slowdown: float = 1.05
+    fresh_slowdown: float = 1.7
     eviction: EvictionRules = field(default_factory=EvictionRules)
     observe_s: float = 300.0
 
@@ -78,14 +83,13 @@ class Colocate:
         """Get ready for a replay."""
         self._simulation = simulation
         self._beliefs = PairBeliefs(self._slowdown, self._fits)
-        self._mating = Mating(simulation, self._beliefs)
-        self._refused: set[tuple[int, int, bool, int]] = set()
+        self._refused: set[tuple[int, int, float, int]] = set()
         self._means = GroupMeans(simulation.trace)
         self._pending: ByKind[tuple[int, int, int]] = ByKind()
         self._running: dict[int, None] = {}
         self._held = [0] * len(simulation.site.quotas)
         self._asked = [0] * len(simulation.site.quotas)
-        self._victims = Victims(simulation, self._running, self._beliefs, self._rules.eviction)
+        self._victims = Victims(simulation, self._running, self._rules.eviction)
         self._watched: list[tuple[float, int, int, int]] = []
         self._evicted: list[int] = []
 
@@ -109,8 +113,9 @@ class Colocate:
         if not self._pending.jobs:
             return
         cards = self._simulation.cards.count
-        pressure = (sum(self._asked) - cards) / cards
-        self._tolerance = tolerance(min(1.0, max(0.0, pressure)), self._rules.tolerance)
+        pressure = min(1.0, max(0.0, sum(self._asked) / cards - 1))
+        # In steps, so that the mates of a workload can be kept.
+        self._tolerance = tolerance(round(pressure * STEPS) / STEPS, self._rules.tolerance)
         self._refused.clear()
         self._pending.offer(self._starts)
         for job in self._evicted:
@@ -128,17 +133,21 @@ class Colocate:
     def _starts(self, kind: tuple[int, int, int], job: int) -> bool:
         queue, workload, gpus = kind
         is_light = self._asked[queue] <= self._simulation.site.quotas[queue]
-        guaranteed = self._rules.guaranteed_slowdown
-        most = guaranteed if is_light else self._tolerance
-        within = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
-        level = 0 if within else self._rules.eviction.level(self._simulation.attained_s(job) * gpus)
-        like = workload, gpus, is_light, level
+        best_effort, guaranteed = self._tolerance, self._rules.guaranteed_slowdown
+        level = self._rules.eviction.level(self._simulation.attained_s(job) * gpus)
+        if level == 0:  # so short a job does not slow its neighbour for long
+            best_effort = max(best_effort, self._rules.fresh_slowdown)
+        if self._held[queue] + gpus <= self._simulation.site.quotas[queue]:
+            level = 0
+        most = guaranteed if is_light else best_effort
+        like = workload, gpus, most, level
         if like in self._refused:
             return False
-        bounds = Tolerances(most, self._tolerance, guaranteed)
-        cards = self._mating.cards(workload, gpus, bounds)
-        if cards is None and self._make_room(like, bounds):
-            cards = self._mating.cards(workload, gpus, bounds)
+        bounds = Tolerances(most, best_effort, guaranteed)
+        mates = self._beliefs.mates(workload, bounds)
+        cards = joined_cards(self._simulation, gpus, mates)
+        if cards is None and self._make_room(gpus, level, mates):
+            cards = joined_cards(self._simulation, gpus, mates)
         if cards is None:
             self._refused.add(like)
             return False
@@ -149,10 +158,9 @@ class Colocate:
         self._watch(job, cards)
         return True
 
-    def _make_room(self, like: tuple[int, int, bool, int], bounds: Tolerances) -> bool:
-        """Evict the cheapest running jobs that let this one start; none if they would not."""
-        workload, gpus, _, level = like
-        victims = self._victims.chosen(workload, gpus, level, bounds)
+    def _make_room(self, gpus: int, level: int, mates: Mates) -> bool:
+        """Evict the cheapest running jobs that let a gang start; none if they would not."""
+        victims = self._victims.chosen(gpus, level, mates)
         for victim in victims or ():
             self._evict(victim)
         return victims is not None

@@ -1,5 +1,6 @@
 """What a policy believes that two workloads do to each other, corrected by what it sees."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,26 +9,53 @@ from scheduler_client.replay.truth import Flags, Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Mate:
-    """A workload as a neighbour of another one.
+class Tolerances:
+    """The largest slowdown (>= 1) that a placement may be predicted to cause.
 
     Attributes
     ----------
-    workload : int
+    job : float
+        To the job that is placed.
+    best_effort, guaranteed : float
+        To a neighbour, by what it is (`kind_of`).
+    """
+
+    job: float
+    best_effort: float
+    guaranteed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mate:
+    """A kind of job as a neighbour of some workload.
+
+    Attributes
+    ----------
+    kind : int
+        See `kind_of`.
     cost : float
         Believed slowdowns above 1 of both, summed.
     mine, theirs : float
         Believed slowdown of the one, and of this mate.
     """
 
-    workload: int
+    kind: int
     cost: float
     mine: float
     theirs: float
 
 
+Mates = Mapping[int, Mate]
+"""By kind, the cheapest first."""
+
+
+def kind_of(workload: int, *, is_guaranteed: bool) -> int:
+    """Return the kind by which cards are indexed: the workload, and whose tolerance counts."""
+    return 2 * workload + is_guaranteed
+
+
 class PairBeliefs:
-    """Believed slowdowns, and for every workload its mates, the cheapest first.
+    """Believed slowdowns, and for every workload whom it may join.
 
     Parameters
     ----------
@@ -39,48 +67,45 @@ class PairBeliefs:
     Examples
     --------
     >>> beliefs = PairBeliefs(np.array([[1.8, 1.1], [1.2, 1.0]]), np.ones((2, 2), bool))
-    >>> [mate.workload for mate in beliefs.mates(0)]
-    [1, 0]
+    >>> bounds = Tolerances(job=2.0, best_effort=2.0, guaranteed=1.0)
+    >>> [mate.theirs for mate in beliefs.mates(0, bounds).values()]
+    [1.2, 1.8]
     >>> beliefs.observe(0, 1, 3.0)
-    True
-    >>> [mate.workload for mate in beliefs.mates(0)]
-    [0, 1]
+    >>> list(beliefs.mates(0, bounds))
+    [0]
     """
 
     def __init__(self, slowdown: Floats, fits: Flags) -> None:
         self._slowdown: list[list[float]] = slowdown.tolist()
-        self._fits = fits
+        self._fits = [np.flatnonzero(row).tolist() for row in fits]
         self._observed: set[tuple[int, int]] = set()
-        self._mates: list[list[Mate]] = [[] for _ in slowdown]
-        self._by_workload: list[dict[int, Mate]] = [{} for _ in slowdown]
-        for workload in range(len(slowdown)):
-            self._rank(workload)
+        self._known: dict[tuple[int, Tolerances], Mates] = {}
 
-    def mate(self, workload: int, other: int) -> Mate | None:
-        """Return `other` as a neighbour of `workload`; None where both do not fit one card."""
-        return self._by_workload[workload].get(other)
+    def mates(self, workload: int, bounds: Tolerances) -> Mates:
+        """Return whom `workload` may join within `bounds`."""
+        key = workload, bounds
+        if key not in self._known:
+            self._known[key] = self._found(workload, bounds)
+        return self._known[key]
 
-    def mates(self, workload: int) -> list[Mate]:
-        """Return whom `workload` could join, the cheapest pair first."""
-        return self._mates[workload]
-
-    def observe(self, workload: int, neighbour: int, slowdown: float) -> bool:
-        """Take over a measured slowdown; return whether it was new.
+    def observe(self, workload: int, neighbour: int, slowdown: float) -> None:
+        """Take over a measured slowdown.
 
         The first measurement of a pair replaces the prediction, later ones change nothing.
         """
-        if (workload, neighbour) in self._observed:
-            return False
-        self._observed.add((workload, neighbour))
-        self._slowdown[workload][neighbour] = slowdown
-        for changed in {workload, neighbour}:
-            self._rank(changed)
-        return True
+        if (workload, neighbour) not in self._observed:
+            self._observed.add((workload, neighbour))
+            self._slowdown[workload][neighbour] = slowdown
+            self._known.clear()
 
-    def _rank(self, workload: int) -> None:
+    def _found(self, workload: int, bounds: Tolerances) -> Mates:
         found = []
-        for other in np.flatnonzero(self._fits[workload]).tolist():
+        for other in self._fits[workload]:
             mine, theirs = self._slowdown[workload][other], self._slowdown[other][workload]
-            found.append(Mate(other, mine + theirs - 2, mine, theirs))
-        self._mates[workload] = sorted(found, key=lambda mate: (mate.cost, mate.workload))
-        self._by_workload[workload] = {mate.workload: mate for mate in found}
+            for is_guaranteed in (False, True):
+                most = bounds.guaranteed if is_guaranteed else bounds.best_effort
+                if mine <= bounds.job and theirs <= most:
+                    kind = kind_of(other, is_guaranteed=is_guaranteed)
+                    found.append(Mate(kind, mine + theirs - 2, mine, theirs))
+        found.sort(key=lambda mate: (mate.cost, mate.kind))
+        return {mate.kind: mate for mate in found}

@@ -111,8 +111,9 @@ class Simulation:
     lost_s : float
         GPU time of work done twice and of restarts (GPU seconds).
     useful_s : float
-        GPU time until the last arrival (to the end, if all arrive at once) in which cards did work that counts: per card and
-        workload, the share of time that the workload keeps a card busy, at its speed.
+        GPU time until the last arrival (to the end, if all arrive at once) in which cards did
+        work that counts: per card and workload, the share of time that the workload keeps a card
+        busy, at its speed.
     """
 
     def __init__(

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scheduler_client.replay.cards import NOBODY
-from scheduler_client.replay.mating import Tolerances
-from scheduler_client.replay.pair_beliefs import PairBeliefs
+from scheduler_client.replay.pair_beliefs import Mates
 from scheduler_client.replay.simulation import Simulation
 
 HOUR_S = 3600.0
@@ -31,7 +30,7 @@ class EvictionRules:
         For so long the costs of all running jobs are used again.
     """
 
-    levels_gpu_s: tuple[float, ...] = (4 * HOUR_S, 24 * HOUR_S)
+    levels_gpu_s: tuple[float, ...] = (8 * HOUR_S, 48 * HOUR_S)
     least_run_s: float = HOUR_S
     most: int = 50
     growth: float = 0.1
@@ -42,8 +41,8 @@ class EvictionRules:
 
         Examples
         --------
-        >>> EvictionRules().level(0.0), EvictionRules().level(90_000.0)
-        (0, 2)
+        >>> EvictionRules().level(0.0), EvictionRules().level(30_000.0)
+        (0, 1)
         """
         return sum(done_gpu_s >= bound for bound in self.levels_gpu_s)
 
@@ -66,7 +65,6 @@ class Victims:
     simulation : Simulation
     running : dict of int to None
         Jobs on cards; kept up to date by the policy.
-    beliefs : PairBeliefs
     rules : EvictionRules
     """
 
@@ -74,20 +72,23 @@ class Victims:
         self,
         simulation: Simulation,
         running: dict[int, None],
-        beliefs: PairBeliefs,
         rules: EvictionRules,
     ) -> None:
         self._simulation, self._running = simulation, running
-        self._beliefs, self._rules = beliefs, rules
+        self._rules = rules
         self._as_of_s = float("-inf")
         self._by_mate: dict[int, list[Victim]] = {}
         self._gangs: list[Victim] = []
 
-    def chosen(self, workload: int, gpus: int, level: int, bounds: Tolerances) -> list[int] | None:
+    def chosen(self, gpus: int, level: int, mates: Mates) -> list[int] | None:
         """Return jobs whose eviction lets a gang start beside those who stay, or None.
 
         Parameters
         ----------
+        gpus : int
+            Size of the gang.
+        mates : mapping of int to Mate
+            Whom it may join.
         level : int
             Of the job that wants to start: only those above it are evicted.
         """
@@ -96,25 +97,23 @@ class Victims:
         if self._simulation.now - self._as_of_s >= self._rules.fresh_s:
             self._refresh()
         short, victims = gpus - len(self._simulation.cards.empty), []
-        for victim, freed in self._usable(workload, gpus, level, bounds):
+        for victim, freed in self._usable(gpus, level, mates):
             victims.append(victim)
             short -= freed
             if short <= 0:
                 return victims
         return None
 
-    def _usable(
-        self, workload: int, gpus: int, level: int, bounds: Tolerances
-    ) -> Iterator[tuple[int, int]]:
+    def _usable(self, gpus: int, level: int, mates: Mates) -> Iterator[tuple[int, int]]:
         """Yield victims and how many cards each makes fit, the cheapest first in each group."""
         taken: set[int] = set()
         if gpus > 1:
             for victim in self._still(self._gangs, level):
                 on = self._simulation.on[victim]
-                freed = sum(self._fits_beside(card, victim, workload, bounds) for card in on)
+                freed = sum(self._fits_beside(card, victim, mates) for card in on)
                 if freed and len(on) <= gpus:
                     yield victim, freed
-        groups = [key for key in self._by_mate if self._is_mate(key, workload, bounds)]
+        groups = [key for key in self._by_mate if key == ALONE or key in mates]
         found = [victim for key in groups for victim in self._head(self._by_mate[key], level, gpus)]
         for cheapest in sorted(found):
             card = self._simulation.on[cheapest.job][0]
@@ -142,17 +141,9 @@ class Victims:
         job = victim.job
         return job in self._running and self._simulation.started_s[job] == victim.started_s
 
-    def _is_mate(self, kind: int, workload: int, bounds: Tolerances) -> bool:
-        if kind == ALONE:
-            return True
-        mate = self._beliefs.mate(workload, kind // 2)
-        if mate is None or mate.mine > bounds.job:
-            return False
-        return mate.theirs <= (bounds.guaranteed if kind % 2 else bounds.best_effort)
-
-    def _fits_beside(self, card: int, victim: int, workload: int, bounds: Tolerances) -> bool:
+    def _fits_beside(self, card: int, victim: int, mates: Mates) -> bool:
         kind = self._kind_beside(card, victim)
-        return kind is not None and self._is_mate(kind, workload, bounds)
+        return kind == ALONE or kind in mates
 
     def _kind_beside(self, card: int, victim: int) -> int | None:
         """Return the kind of who stays on a card: ALONE for nobody, None for a gang."""

@@ -13,9 +13,10 @@ STEADY = ToleranceRule(least=0.3, most=0.3)
 NEVER = EvictionRules(most=0)
 
 
-def policy(slowdown, *, learns=False, eviction=NEVER, **rules):
+def policy(slowdown, *, learns=False, eviction=NEVER, fresh_slowdown=1.0, **rules):
     fits = np.ones(slowdown.shape, bool)
-    chosen = ColocateRules(tolerance=STEADY, eviction=eviction, **rules)
+    rules |= {"fresh_slowdown": fresh_slowdown, "eviction": eviction}
+    chosen = ColocateRules(tolerance=STEADY, **rules)
     return Colocate(slowdown, fits, learns=learns, rules=chosen)
 
 
@@ -64,6 +65,15 @@ def test_queue_within_its_quota_is_hardly_slowed(toy_replay):
     assert simulation.shared_s == [0, 0]
     crowded = replayed(toy_replay, jobs, policy(slowdown), slowdown, cards=1, quotas=(0, 0))
     assert crowded.shared_s[0] > 0
+
+
+def test_job_that_has_just_come_may_slow_others_more_than_one_that_had_much(toy_replay):
+    jobs = [(0, 10, 1, 0, 0), (1, 5, 1, 0, 1)]
+    slowdown = np.full((2, 2), 1.6)
+    for fresh_slowdown, start_s in ((1.7, 1), (1.5, 10)):
+        chosen = policy(slowdown, fresh_slowdown=fresh_slowdown)
+        simulation = replayed(toy_replay, jobs, chosen, slowdown, cards=1, quotas=(0,))
+        assert simulation.first_start_s[1] == start_s
 
 
 def test_measured_speed_replaces_a_wrong_prediction(toy_replay):
