@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 from data.errors import SettingError
 from pipelines.replay_models import Beliefs, oracle
-from pipelines.replay_workloads import Workloads
+from pipelines.replay_workloads import CARD_MEM_MIB, Workloads
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
+from scheduler_client.decide import PolicyRules
+from scheduler_client.policies import policy_named
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.eventlog import EventLog
+from scheduler_client.replay.live import LivePolicy, PairForecasts
 from scheduler_client.replay.outcome import Outcome
 from scheduler_client.replay.simulation import ReplayPolicy, Simulation, Site
 from scheduler_client.replay.trace import Trace
@@ -67,6 +70,15 @@ def _colocate(
     return Colocate(beliefs.value, fits, learns=learns, rules=rules)
 
 
+def _live(replay: Replay, name: str) -> ReplayPolicy:
+    workloads, beliefs = replay.workloads, replay.beliefs
+    memory = workloads.scheduled["gpu_mem_mib_mean"].fillna(CARD_MEM_MIB).round().astype("int64")
+    forecasts = PairForecasts(
+        workloads.truth.names, beliefs.value, beliefs.upper, tuple(memory), CARD_MEM_MIB
+    )
+    return LivePolicy(policy_named(name, PolicyRules()), forecasts)
+
+
 POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "fifo_fixed": lambda _: FifoFixed(),
     "fifo_pooled": lambda _: FifoPooled(),
@@ -80,5 +92,10 @@ POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "colocate_gentle": lambda replay: _colocate(replay, replay.beliefs, rules=GENTLE),
     "colocate_frozen": lambda replay: _colocate(replay, replay.beliefs, learns=False),
     "colocate_oracle": lambda replay: _colocate(replay, oracle(replay.workloads), learns=False),
+    "live_exclusive": lambda replay: _live(replay, "exclusive"),
+    "live_colocate": lambda replay: _live(replay, "colocate"),
 }
 """Every policy by its name on the command line."""
+
+BY_DEFAULT = tuple(name for name in POLICIES if not name.startswith("live_"))
+"""Those that whole traces are replayed with; the others look at every card at every event."""

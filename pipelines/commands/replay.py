@@ -24,7 +24,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--pairs", type=_PATH, help="Profiling runs with pairs. Default: what was imported.")
 @click.option("--cluster", type=_PATH, help="YAML with gpus, gpus_per_node and quotas.")
 @click.option("--load", type=float, help="Instead of --cluster: GPU time asked over there is.")
-@click.option("--policy", "policies", multiple=True, help="May be repeated. Default: all.")
+@click.option(
+    "--policy", "policies", multiple=True, help="May be repeated. Default: all but live_*."
+)
 @click.option(
     "--model",
     default="other-half",
@@ -69,9 +71,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise SettingError("wanted --trace, and one of --cluster and --load")
     if not checkpoint_s > 0 or not restart_s >= 0:
         raise SettingError(f"wanted --checkpoint-s > 0, got {checkpoint_s:g}, and --restart-s >= 0")
-    from pipelines.replay import POLICIES
+    from pipelines.replay import BY_DEFAULT
 
-    names = policies or tuple(POLICIES)
+    names = policies or BY_DEFAULT
     if events is not None and len(names) != 1:
         raise SettingError("--events wants exactly one --policy")
     costs = Costs(checkpoint_s, restart_s)

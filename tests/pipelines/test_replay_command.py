@@ -12,7 +12,7 @@ from data.errors import SettingError
 from data.schemas import JOBS, checked
 from data.tables import write_frame
 from pipelines.commands.replay import command
-from pipelines.replay import POLICIES
+from pipelines.replay import BY_DEFAULT
 
 
 @pytest.fixture
@@ -56,13 +56,20 @@ def jobs_of(count):
 def test_all_policies_do_all_work_and_the_page_shows_them(replay, tmp_path):
     replay("--model", "none", "--json", tmp_path / "all.json", "--compare", tmp_path / "page.html")
     metrics = json.loads((tmp_path / "all.json").read_text())
-    assert list(metrics) == list(POLICIES)
+    assert list(metrics) == list(BY_DEFAULT)
     delay = {name: found["mean_queueing_delay_s"] for name, found in metrics.items()}
     assert delay["fifo_fixed"] >= delay["fifo_pooled"] >= delay["fifo_shared"]
     assert all(found["mean_colocated_slowdown"] >= 1 for found in metrics.values())
     page = (tmp_path / "page.html").read_text()
     assert "worst / fixed quota" in page
     assert "data:image/png;base64," in page
+
+
+@pytest.mark.parametrize("policy", ["live_exclusive", "live_colocate"])
+def test_policies_of_the_loop_write_a_log_that_holds(replay, tmp_path, policy):
+    events = tmp_path / "e.parquet"
+    replay("--policy", policy, "--model", "oracle", "--events", events)
+    assert "the log holds" in replay("--check", events).output
 
 
 def test_event_log_passes_the_check_with_the_same_metrics(replay, tmp_path):

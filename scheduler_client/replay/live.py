@@ -1,0 +1,176 @@
+"""The policies of the live loop in a replay, unchanged: same code, same view, same decisions.
+
+A view is made at every event, as the loop makes one every cycle. That is exact and slow: meant
+for hundreds of cards and thousands of jobs, not for whole traces.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from data.domain import Estimate, JobRequest, Resident, Source
+from scheduler_client.decisions import ALONE, Level
+from scheduler_client.policies import Policy
+from scheduler_client.predictions import CardClass, Colocation, JobForecast
+from scheduler_client.replay.simulation import Simulation
+from scheduler_client.replay.trace import Floats
+from scheduler_client.usage import Usage, held_gpus
+from scheduler_client.view import CardState, ClusterView, PendingJob, Queue, RunningJob
+
+GPU_MODEL = "card"
+COHORT = "all"
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class PairForecasts:
+    """What is predicted of workloads and their pairs, as the service would answer.
+
+    Attributes
+    ----------
+    names : tuple of str, length w
+    value, upper : array of shape (w, w), float64
+        Slowdown (>= 1) of the row's workload beside the column's.
+    mem_mib : tuple of int, length w
+        GPU memory of each workload (MiB).
+    card_mem_mib : int
+    """
+
+    names: tuple[str, ...]
+    value: Floats
+    upper: Floats
+    mem_mib: tuple[int, ...]
+    card_mem_mib: int
+
+    def forecast(self, workload: int) -> JobForecast:
+        """Return what is known of a pending job that is like `workload`."""
+        memory = float(self.mem_mib[workload])
+        colocations = {
+            CardClass(GPU_MODEL, (name,)): Colocation(
+                self._estimate(workload, other), (self._estimate(other, workload),)
+            )
+            for other, name in enumerate(self.names)
+        }
+        return JobForecast(
+            memory={GPU_MODEL: Estimate(memory, memory, memory, "replay", Source.MODEL)},
+            colocations={CardClass(GPU_MODEL): Colocation(ALONE)} | colocations,
+            level=Level.MODEL,
+        )
+
+    def _estimate(self, workload: int, neighbour: int) -> Estimate:
+        value, upper = self.value[workload, neighbour], self.upper[workload, neighbour]
+        return Estimate(float(value), 1.0, float(max(value, upper)), "replay", Source.MODEL)
+
+
+class LivePolicy:
+    """Drives a policy of ``scheduler_client.policies`` in a replay.
+
+    Queues have their nominal quotas and one cohort, in which they borrow without limit. The
+    runtime of a job is not predicted.
+
+    Parameters
+    ----------
+    policy : Policy
+    forecasts : PairForecasts
+    half_life_s : float
+        Of the usage history.
+    """
+
+    def __init__(
+        self, policy: Policy, forecasts: PairForecasts, half_life_s: float = DAY_S
+    ) -> None:
+        self.name = f"live_{policy.name}"
+        self._policy, self._forecasts, self._half_life_s = policy, forecasts, half_life_s
+        self._by_workload = [forecasts.forecast(w) for w in range(len(forecasts.names))]
+
+    def begin(self, simulation: Simulation) -> None:
+        """Get ready for a replay."""
+        self._simulation, mem_mib = simulation, self._forecasts.card_mem_mib
+        self._cards = {
+            str(card): CardState(str(card), GPU_MODEL, mem_mib, mem_mib)
+            for card in range(simulation.cards.count)
+        }
+        self._pending: dict[int, PendingJob] = {}
+        self._running: dict[int, RunningJob] = {}
+        self._index = {job_id: job for job, job_id in enumerate(simulation.trace.job_ids)}
+        self._usage = Usage(0.0)
+        names = zip(simulation.trace.queues, simulation.site.quotas, strict=True)
+        self._queues = tuple(Queue(name, quota, COHORT) for name, quota in names)
+
+    def submitted(self, job: int) -> None:
+        """Take in a job that has arrived."""
+        self._pending[job] = PendingJob(self._request(job))
+
+    def finished(self, job: int) -> None:
+        """Take note that a job has left its cards."""
+        job_id = self._simulation.trace.job_ids[job]
+        mem_mib = self._mem_mib(job)
+        for card_id in self._running[job].card_ids:
+            card = self._cards[card_id]
+            left = tuple(r for r in card.residents if r.job_id != job_id)
+            freed = card.free_mem_mib + mem_mib
+            self._cards[card_id] = replace(card, residents=left, free_mem_mib=freed)
+        self._charge()
+        del self._running[job]
+
+    def schedule(self) -> None:
+        """Make a view, ask the policy, and start what it admits."""
+        self._charge()
+        if not self._pending:
+            return
+        decision = self._policy.decide(self._view(), self._predictions())
+        for admission in decision.admissions:
+            self._start(self._index[admission.job_id], admission.card_ids)
+
+    def _view(self) -> ClusterView:
+        return ClusterView(
+            now=self._simulation.now,
+            cards=tuple(self._cards.values()),
+            pending=tuple(self._pending.values()),
+            running=tuple(self._running.values()),
+            queues=self._queues,
+            history_gpus=self._usage.gpus(self._half_life_s),
+        )
+
+    def _predictions(self) -> Mapping[str, JobForecast]:
+        simulation = self._simulation
+        return {
+            simulation.trace.job_ids[job]: self._by_workload[simulation.workload[job]]
+            for job in self._pending
+        }
+
+    def _start(self, job: int, card_ids: tuple[str, ...]) -> None:
+        request = self._pending.pop(job).job
+        for card_id in card_ids:
+            resident = Resident(request.job_id, request.job_key)
+            card = self._cards[card_id]
+            self._cards[card_id] = card.with_resident(resident, self._mem_mib(job))
+        self._simulation.start(job, [int(card_id) for card_id in card_ids], self._policy.name)
+        self._running[job] = RunningJob(
+            request.job_id,
+            request.user,
+            request.queue,
+            request.job_key,
+            card_ids,
+            self._simulation.now,
+        )
+
+    def _charge(self) -> None:
+        held = held_gpus(self._cards.values(), self._running.values())
+        self._usage = self._usage.advanced(self._simulation.now, held, self._half_life_s)
+
+    def _mem_mib(self, job: int) -> int:
+        return self._forecasts.mem_mib[self._simulation.workload[job]]
+
+    def _request(self, job: int) -> JobRequest:
+        simulation = self._simulation
+        queue = simulation.trace.queues[simulation.queue[job]]
+        workload = simulation.workload[job]
+        return JobRequest(
+            job_id=simulation.trace.job_ids[job],
+            user=queue,
+            queue=queue,
+            job_key=self._forecasts.names[workload],
+            submit_time=simulation.arrival_s[job],
+            gpus=simulation.gpus[job],
+            gpu_mem_mib=self._forecasts.mem_mib[workload],
+        )

@@ -1,0 +1,62 @@
+"""The live loop's own policies in a replay."""
+
+import numpy as np
+import pytest
+
+from scheduler_client.baselines.fair_share import FairShare
+from scheduler_client.decide import PolicyRules
+from scheduler_client.policies import policy_named
+from scheduler_client.replay.live import LivePolicy, PairForecasts
+
+GOOD, BAD = np.full((2, 2), 1.05), np.full((2, 2), 1.9)
+
+
+def live(name, slowdown=GOOD, mem_mib=(1000, 1000)):
+    forecasts = PairForecasts(("a", "b"), slowdown, slowdown, mem_mib, 8000)
+    return LivePolicy(policy_named(name, PolicyRules()), forecasts)
+
+
+def replayed(toy_replay, jobs, policy, **site):
+    simulation = toy_replay(jobs, slowdown=GOOD, **site)
+    simulation.run(policy)
+    return simulation
+
+
+JOBS = [(0, 10, 1, 0, 0), (1, 10, 1, 1, 1), (2, 5, 1, 0, 0)]
+
+
+def test_colocate_of_the_loop_shares_by_prediction(toy_replay):
+    shared = replayed(toy_replay, JOBS[:2], live("colocate"), cards=1)
+    assert shared.first_start_s == [0, 1]
+    assert max(shared.shared_s) > 9
+    alone = replayed(toy_replay, JOBS[:2], live("colocate", BAD), cards=1)
+    assert alone.first_start_s == [0, 10]
+
+
+def test_memory_is_reserved_and_given_back(toy_replay):
+    simulation = replayed(toy_replay, JOBS, live("colocate", mem_mib=(5000, 5000)), cards=1)
+    assert simulation.shared_s == [0, 0, 0]
+    assert max(simulation.finish_s) == 25
+
+
+def test_exclusive_of_the_loop_goes_by_submission(toy_replay):
+    simulation = replayed(toy_replay, JOBS, live("exclusive"), cards=1)
+    assert simulation.first_start_s == [0, 10, 20]
+
+
+@pytest.mark.parametrize("name", ["colocate", "exclusive", "fifo_shared"])
+def test_every_policy_of_the_loop_does_all_work(toy_replay, name):
+    rng = np.random.default_rng(7)
+    arrival = np.sort(rng.uniform(0, 300, 60))
+    columns = (rng.uniform(5, 90, 60), rng.choice([1, 1, 2, 3], 60), *rng.integers(0, 2, (2, 60)))
+    jobs = list(zip(arrival, *columns, strict=True))
+    simulation = replayed(toy_replay, jobs, live(name), cards=4)
+    assert max(simulation.finish_s) < float("inf")
+    assert live(name).name == f"live_{name}"
+
+
+def test_sharing_by_the_loop_waits_less_than_fair_share_alone(toy_replay):
+    jobs = [(i, 50, 1, i % 2, i % 2) for i in range(20)]
+    ours = replayed(toy_replay, jobs, live("colocate"), cards=2)
+    alone = replayed(toy_replay, jobs, FairShare(), cards=2)
+    assert sum(ours.first_start_s) < sum(alone.first_start_s)
