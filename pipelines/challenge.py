@@ -45,21 +45,22 @@ class Answers:
 
 
 class Lesson(Protocol):
-    """What finished jobs teach to models that belong together, and how these are judged.
+    """What finished jobs teach to models that belong together, and how these are judged."""
 
-    Attributes
-    ----------
-    models : tuple of str
-        Registered names; they are promoted together or not at all.
-    sequences : array of shape (n,), int64
-        Job log entries of the usable rows, ascending.
-    groups : array of shape (n,)
-        What the rows repeat, see ``gate.Evidence``.
-    """
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Registered names; they are promoted together or not at all."""
+        ...
 
-    models: tuple[str, ...]
-    sequences: Sequences
-    groups: NDArray[np.str_]
+    @property
+    def sequences(self) -> Sequences:
+        """Job log entries of the usable rows, ascending, shape (n,)."""
+        ...
+
+    @property
+    def groups(self) -> NDArray[np.generic]:
+        """What the rows repeat, see ``gate.Evidence``, shape (n,)."""
+        ...
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return each model and its report, from the initial tables and entries up to `until`."""

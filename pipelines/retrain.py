@@ -140,6 +140,7 @@ class Retrainer:
         tell : callable
             Given the challenges of each step that made any.
         """
+        LOG.info("event=watching poll_s=%g min_jobs=%d", poll_s, self._rules.min_jobs)
         pause_s = FIRST_PAUSE_S
         while not stop.is_set():
             try:

@@ -6,15 +6,12 @@ import numpy as np
 import pandas as pd
 
 from data.jobs_frame import jobs_frame
-from features.history import FLOOR_S
 from pipelines.challenge import Answers, Trained, ends
 from pipelines.finished_jobs import FinishedJobs
-from pipelines.runtime import finished_rows, train_runtime
-from pipelines.runtime_fit import CLUSTER_MODEL, USER_MODEL
+from pipelines.runtime import train_runtime
+from pipelines.runtime_rows import batches, job_rows
 from serving.bundle import Bundle
 from serving.runtime import runtime_estimates
-
-MINUTE_S = 60.0
 
 
 class RuntimeLesson:
@@ -30,16 +27,13 @@ class RuntimeLesson:
     seed : int
     """
 
-    models = (CLUSTER_MODEL, USER_MODEL)
+    models = ("colocast-runtime-cluster", "colocast-runtime-user")
 
     def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
         self._known, self._seed = known, seed
         self._logged = jobs_frame(finished.jobs)
         self.sequences = np.asarray(finished.sequences, dtype=np.int64)
-        # What one user submits of one kind within a minute ends alike: a batch is one group.
-        minute = (self._logged["submit_time"] // MINUTE_S).astype("int64").astype("str")
-        batch = self._logged["user"] + "\n" + self._logged["job_key"].fillna("") + "\n" + minute
-        self.groups = batch.to_numpy(dtype=np.str_)
+        self.groups = batches(self._logged)
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the cluster model and the user model with their reports."""
@@ -50,10 +44,10 @@ class RuntimeLesson:
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of log runtime, with the history that was known at each submission."""
         fresh = np.concatenate([np.zeros(len(self._known), np.bool_), self.sequences > after])
-        rows = finished_rows(self._all(self._logged)).where(fresh)
+        rows = job_rows(self._all(self._logged)).at_submission.where(fresh)
         cluster, user = bundles
         estimates = runtime_estimates(cluster, user, rows.features, np.zeros(len(rows)))
-        runtime_s = np.maximum(np.exp(rows.runtime_log), FLOOR_S)
+        runtime_s = np.exp(rows.runtime_log)
         value, lower, upper = ends(estimates)
         within = (lower <= runtime_s) & (runtime_s <= upper)
         return Answers(np.abs(np.log(value) - rows.runtime_log), within.astype(np.float64))

@@ -6,14 +6,20 @@ from pipelines.finished_jobs import FinishedJobs
 from pipelines.initial_tables import sample_structures
 
 
-def divided(newest):
-    """Return the older runs of the sample, and its `newest` ones as jobs of a log."""
+def divided(together, alone, known_together):
+    """Return older runs of the sample, and its newest ones as jobs of a log.
+
+    `together` colocated and `alone` exclusive runs become jobs. All other exclusive runs, but
+    only `known_together` colocated ones, are the older runs: training takes long with all.
+    """
     runs = sample_runs().sort_values("start_time").reset_index(drop=True)
-    recent = runs.tail(newest)
+    is_alone = runs["neighbour_key"].isna()
+    recent = runs.loc[[*runs[~is_alone].tail(together).index, *runs[is_alone].tail(alone).index]]
+    others = runs.drop(recent.index)
+    older = others.drop(others[others["neighbour_key"].notna()].index[:-known_together])
     structures = sample_structures()
-    jobs = [_job(row, structures.get(row["job_key"])) for _, row in recent.iterrows()]
-    older = runs.head(len(runs) - newest)
-    return older, FinishedJobs("log", list(range(1, newest + 1)), jobs)
+    jobs = [_job(row, structures.get(row["job_key"])) for _, row in recent.sort_index().iterrows()]
+    return older, FinishedJobs("log", list(range(1, len(jobs) + 1)), jobs)
 
 
 def _job(run, structure):

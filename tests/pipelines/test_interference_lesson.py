@@ -9,12 +9,12 @@ from pipelines.finished_jobs import FinishedJobs
 from pipelines.interference_lesson import InterferenceLesson
 from tests.pipelines.sample_jobs import divided
 
-NEWEST = 120
+NEWEST = 80
 
 
 @pytest.fixture(scope="module")
 def sample():
-    return divided(NEWEST)
+    return divided(NEWEST - 10, 10, known_together=30)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def lesson(sample):
 
 @pytest.fixture(scope="module")
 def trained(lesson):
-    return lesson.trained(60)
+    return lesson.trained(40)
 
 
 def test_colocated_jobs_that_pass_the_audit_are_its_rows(lesson, sample):
@@ -39,14 +39,14 @@ def test_colocated_jobs_that_pass_the_audit_are_its_rows(lesson, sample):
 def test_the_model_learns_the_known_runs_and_the_log_up_to_a_number(lesson, sample, trained):
     ((bundle, report),) = trained
     older = len(audited(sample[0]).labels)
-    learnt = older + int((lesson.sequences <= 60).sum())
+    learnt = older + int((lesson.sequences <= 40).sum())
     assert bundle.spec.facts["rows"] == str(learnt) == str(len(report.dataset))
     assert not report.dataset["run_id"].isin([f"job:{NEWEST}:1"]).any()
 
 
 def test_the_newest_rows_are_answered_better_than_by_no_interference(lesson, trained):
-    answers = lesson.answers([bundle for bundle, _ in trained], 60)
-    fresh = int((lesson.sequences > 60).sum())
+    answers = lesson.answers([bundle for bundle, _ in trained], 40)
+    fresh = int((lesson.sequences > 40).sum())
     assert answers.errors.shape == answers.covered.shape == (fresh,)
     ignorant = np.abs(np.log(lesson._labels["slowdown"].to_numpy()[-fresh:]))
     assert answers.errors.mean() < 0.6 * ignorant.mean()

@@ -1,0 +1,74 @@
+"""``colocast retrain``: watch the job log and retrain from finished jobs."""
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Make one pass over what has finished, then exit.")
+@click.option(
+    "--min-jobs",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Finished jobs that make a kind of model due.",
+)
+@click.option(
+    "--min-evidence",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Of these, jobs that can teach that kind.",
+)
+@click.option(
+    "--cooldown-s",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Least seconds between two attempts of a kind.",
+)
+@click.option(
+    "--poll-s",
+    type=click.FloatRange(min=0.05),
+    default=2.0,
+    show_default=True,
+    help="Seconds between looks at the job log.",
+)
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the challenges.")
+def command(  # noqa: PLR0913 - one argument an option
+    *,
+    once: bool,
+    min_jobs: int,
+    min_evidence: int,
+    cooldown_s: float,
+    poll_s: float,
+    json_path: Path | None,
+) -> None:
+    """Watch the job log; train challengers from finished jobs, and promote the better ones.
+
+    Runs until SIGTERM or Ctrl-C; one event a line on stderr. --json writes a list with one flat
+    object a challenged model of the last attempt: model, version (null if none was registered),
+    previous, promote, reason, rows, groups, challenger_error, champion_error, gain, gain_low,
+    gain_high, coverage (null where it makes no sense).
+    """
+    from data.settings import Settings
+    from pipelines.challengers import challengers
+    from pipelines.retrain import Retrainer, only_one
+    from pipelines.retrain_report import log_to_stderr, write_challenges
+    from pipelines.retrain_state import RetrainRules
+    from pipelines.shutdown import Shutdown
+
+    settings = Settings.from_mapping(os.environ, Path.cwd())
+    rules = RetrainRules(min_jobs, min_evidence, cooldown_s)
+    log_to_stderr()
+    with Shutdown().installed() as shutdown, only_one(settings.home / "retrain.lock"):
+        made = challengers(settings, shutdown.shield)
+        with Retrainer(settings.joblog_url, settings.retrain_path, made, rules) as retrainer:
+            if once:
+                found = retrainer.step()
+                write_challenges(found, json_path)
+                click.echo(f"{len(found)} models challenged")
+            else:
+                retrainer.run(poll_s, shutdown.stop, lambda c: write_challenges(c, json_path))
