@@ -14,7 +14,7 @@ from serving.bundle import Floats
 
 Ints = NDArray[np.int64]
 
-WALKERS = 32_768  # at once: their five buffers together fill about one core's L2 cache
+WALKERS = 65_536  # at once: fewer cost more calls, more leave the cache (measured)
 ROWS = 1_024  # at once, for the same reason
 FIRST_SIFT, SIFT_EVERY = 8, 3  # levels; sifting out walkers on leaves costs half a level
 LOW_WORD = 0xFFFFFFFF
@@ -67,14 +67,15 @@ class CompiledForest:
 
     def _total(self, codes: Ints) -> Floats:
         """Return the sum over the trees, shape (n, n_targets)."""
-        n = len(codes)
-        total = np.zeros((n, self.values.shape[1]))
+        n, targets = len(codes), self.values.shape[1]
+        total = np.zeros((n, targets))
         trees = max(1, WALKERS // n)
         starts = np.tile(np.arange(n) * codes.shape[1], trees)
+        flat = codes.ravel()
         for at in range(0, len(self.roots), trees):
             roots = self.roots[at : at + trees]
-            ends = self._walk(codes.ravel(), np.repeat(roots, n), starts[: len(roots) * n])
-            total += self.values[ends].reshape(len(roots), n, -1).sum(axis=0)
+            ends = self._walk(flat, np.repeat(roots, n), starts[: len(roots) * n])
+            total += self.values.take(ends, axis=0).reshape(len(roots), n, targets).sum(axis=0)
         return total
 
     def _walk(self, codes: Ints, nodes: Ints, starts: Ints) -> Ints:
@@ -88,16 +89,18 @@ class CompiledForest:
         starts : array of shape (n_walkers,), int64
             Where each walker's row begins in `codes`.
         """
-        ends, walking = nodes, np.arange(len(nodes))
         buffers = np.empty_like(nodes), np.empty_like(nodes), np.empty(len(nodes), dtype=np.bool_)
-        level = 0
-        while len(nodes):
+        for _ in range(FIRST_SIFT):
             self._step(codes, nodes, starts, buffers)
-            level += 1
-            if level >= FIRST_SIFT and (level - FIRST_SIFT) % SIFT_EVERY == 0:
-                ends[walking] = nodes
-                still = np.flatnonzero(~self.leaves.take(nodes))
-                nodes, starts, walking = nodes.take(still), starts.take(still), walking.take(still)
+        ends = nodes.copy()
+        walking = np.flatnonzero(~self.leaves.take(nodes))
+        nodes, starts = nodes.take(walking), starts.take(walking)
+        while len(nodes):
+            for _ in range(SIFT_EVERY):
+                self._step(codes, nodes, starts, buffers)
+            ends[walking] = nodes
+            still = np.flatnonzero(~self.leaves.take(nodes))
+            nodes, starts, walking = nodes.take(still), starts.take(still), walking.take(still)
         return ends
 
     def _step(

@@ -26,6 +26,7 @@ from serving.store import ModelStore
 from serving.wire_models import ModelsAnswer
 
 LOG = logging.getLogger(__name__)
+STOP_S = 1.0
 NEEDED = REGISTERED_MODELS[0]  # without slowdowns there is nothing to schedule by
 
 
@@ -89,7 +90,7 @@ class ServingState:
     def stop(self) -> None:
         """End the background threads and close the job log."""
         for thread in self._threads:
-            thread.stop()
+            thread.stop(STOP_S)  # one that waits for a silent registry ends with the process
         self._history.close()
 
     def refresh(self) -> None:
