@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from data.errors import SettingError
 from scheduler_client.baselines.room import blind_cards
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.truth import Flags
@@ -19,9 +20,22 @@ class FifoFixed:
     name = "fifo_fixed"
 
     def begin(self, simulation: Simulation) -> None:
-        """Get ready for a replay."""
+        """Get ready for a replay.
+
+        Raises
+        ------
+        SettingError
+            If the quotas are more than there is, or a gang is larger than its queue's quota.
+        """
         self._simulation = simulation
         self._free = list(simulation.site.quotas)
+        largest = [0] * len(self._free)
+        for queue, gpus in zip(simulation.queue, simulation.gpus, strict=True):
+            largest[queue] = max(largest[queue], gpus)
+        too_small = any(most > quota for most, quota in zip(largest, self._free, strict=True))
+        if sum(self._free) > simulation.cards.count or too_small:
+            wanted = f"at least {largest}, together at most {simulation.cards.count}"
+            raise SettingError(f"fixed quotas: found {self._free}, wanted {wanted}")
         self._waiting: list[deque[int]] = [deque() for _ in self._free]
 
     def submitted(self, job: int) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from data.errors import SettingError
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
@@ -21,6 +22,13 @@ def started(simulation, policy):
 def test_fixed_quota_leaves_a_full_queue_waiting_beside_idle_cards(toy_replay):
     jobs = [(0, 10, 1, 0, 0), (0, 10, 1, 0, 0), (0, 10, 1, 1, 0)]
     assert started(toy_replay(jobs, quotas=(1, 1)), FifoFixed()) == [0, 10, 0]
+
+
+@pytest.mark.parametrize("quotas", [(1, 2), (2, 0)])
+def test_fixed_quotas_that_cannot_hold_the_jobs_are_refused(toy_replay, quotas):
+    simulation = toy_replay([(0, 10, 1, 0, 0), (0, 10, 1, 1, 0)], quotas=quotas)
+    with pytest.raises(SettingError, match="wanted at least"):
+        simulation.run(FifoFixed())
 
 
 def test_first_job_of_a_pool_blocks_those_behind_it(toy_replay):

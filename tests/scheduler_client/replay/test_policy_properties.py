@@ -1,0 +1,57 @@
+"""Whatever arrives, every policy's log passes the independent check, and does so again alike."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.replay_check import checked_log
+from scheduler_client.baselines.fair_share import FairShare
+from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
+from scheduler_client.baselines.lucid import Lucid
+from scheduler_client.baselines.shortest import qssf, sjf_oracle
+from scheduler_client.baselines.tiresias import Tiresias
+from scheduler_client.replay.colocate import Colocate, ColocateRules
+from scheduler_client.replay.simulation import Costs
+from scheduler_client.replay.victims import EvictionRules
+
+CARDS = 4
+SLOW = np.array([[1.1, 1.9, 1.0], [1.6, 1.4, 1.2], [1.3, 1.1, 1.7]])
+FITS = np.array([[True, True, False], [True, True, True], [False, True, True]])
+EAGER = ColocateRules(eviction=EvictionRules((20.0, 60.0), least_run_s=5, fresh_s=0), observe_s=5)
+POLICIES = {
+    "fifo_fixed": FifoFixed,
+    "fifo_pooled": FifoPooled,
+    "fifo_shared": lambda: FifoShared(FITS),
+    "sjf_oracle": sjf_oracle,
+    "qssf": qssf,
+    "fair_share": FairShare,
+    "tiresias": lambda: Tiresias(40),
+    "lucid": lambda: Lucid([0, 1, 2], FITS),
+    "colocate": lambda: Colocate(np.ones((3, 3)), FITS, rules=EAGER),
+}
+JOB = st.tuples(
+    st.integers(0, 100),
+    st.integers(1, 90),
+    st.integers(1, CARDS),
+    st.integers(0, 1),
+    st.integers(0, 2),
+)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(jobs=st.lists(JOB, min_size=1, max_size=25))
+def test_log_of_any_trace_holds_and_is_the_same_again(toy_replay, name, jobs):
+    logs = []
+    for _ in range(2):
+        simulation = toy_replay(
+            [*sorted(jobs), (100, 1, 1, 1, 0)], 2 * CARDS, SLOW, (CARDS, CARDS), Costs(20, 3)
+        )
+        simulation.run(POLICIES[name]())
+        logs.append(pd.DataFrame(simulation.log.columns(simulation.trace, 4)))
+    assert checked_log(logs[0]).faults == ()
+    pd.testing.assert_frame_equal(logs[0], logs[1])
