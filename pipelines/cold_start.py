@@ -37,19 +37,18 @@ def cold_start_table(labels: pd.DataFrame) -> pd.DataFrame:
         "job": labels["job_key"],
         "any": pd.Series("", index=labels.index),
     }
-    rows = [
-        row
-        for side, keys in sides.items()
-        for row in _rows(side, labels.assign(key=keys))
-        if row["rows"] >= MIN_ROWS
-    ]
+    rows = [row for side, keys in sides.items() for row in _rows(side, labels.assign(key=keys))]
     everything = _row("any", "", "", labels["slowdown"])
     return pd.DataFrame([*rows, everything], columns=COLUMNS)
 
 
 def _rows(side: str, labels: pd.DataFrame) -> list[dict[str, object]]:
     groups = labels.groupby(["key", "gpu_model"])["slowdown"]
-    return [_row(side, str(key), str(model), values) for (key, model), values in groups]
+    return [
+        _row(side, str(key), str(model), values)
+        for (key, model), values in groups
+        if len(values) >= MIN_ROWS
+    ]
 
 
 def _row(side: str, key: str, gpu_model: str, slowdowns: pd.Series) -> dict[str, object]:

@@ -30,7 +30,8 @@ def split_row(
         what was learnt. None where undefined.
     """
     observed = rows["slowdown"].to_numpy(np.float64)
-    columns = {name: trivial.loc[rows.index, name].to_numpy(np.float64) for name in trivial}
+    asked = trivial.loc[rows.index]
+    columns = {str(name): asked[name].to_numpy(np.float64) for name in asked}
     error = (rows["slowdown"] - rows["value"]).abs()
     inside = rows["in_domain"].astype("bool")
     return {

@@ -29,5 +29,5 @@ def test_no_jobs_are_an_empty_table_of_the_same_kinds():
 
 
 def test_the_same_attempt_twice_is_refused():
-    with pytest.raises(TableError, match="job log, row 2: found job_id = .?j1.? and attempt"):
+    with pytest.raises(TableError, match=r"job log, row 2: found job_id = .?j1.? and attempt"):
         jobs_frame([JOB, JOB])
