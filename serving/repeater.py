@@ -48,6 +48,11 @@ class Repeater:
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still repeats; an error that nobody expected ends it, with its traceback."""
+        return self._thread.is_alive()
+
     def wake(self) -> None:
         """Let the next call come now instead of after the interval."""
         self._woken.set()

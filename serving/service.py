@@ -63,6 +63,10 @@ class Predictor:
         self._state.start(poll_interval_s(os.environ))
         API.attach(Api(METRICS, tokens, self._state))
 
+    async def __is_alive__(self) -> bool:
+        """Return whether the background threads run; without one, a restart is due."""
+        return self._state.is_alive()
+
     async def __is_ready__(self) -> bool:
         """Return True where a slowdown can be predicted, else answer 503 with the reason."""
         reason = self._state.unready()

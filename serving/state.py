@@ -134,6 +134,10 @@ class ServingState:
         """Return what serves now."""
         return ModelsAnswer(self._store.current.served(), self._history.sequence)
 
+    def is_alive(self) -> bool:
+        """Return whether registry and job log are still followed."""
+        return all(thread.is_alive for thread in self._threads)
+
     def unready(self) -> str:
         """Return why no slowdown can be predicted now; empty if it can."""
         current = self._store.current

@@ -15,6 +15,7 @@ from serving.champions import Champions, VersionFacts
 from serving.files import read_bundle
 from serving.forest_check import with_compiled_forest
 from serving.model_cache import CachedVersion, ModelCache
+from serving.rehearsal import rehearse
 
 LOG = logging.getLogger(__name__)
 P = TypeVar("P")
@@ -199,7 +200,9 @@ class ModelStore(Generic[P]):
         bundle = read_bundle(self._cache.directory(name, cached.digest), f"{name}/{cached.number}")
         if bundle.spec.name != name:
             raise BadModelError(f"found a model called {bundle.spec.name}, wanted {name}")
-        return Loaded(with_compiled_forest(bundle), cached, self._clock())
+        bundle = with_compiled_forest(bundle)
+        rehearse(bundle)
+        return Loaded(bundle, cached, self._clock())
 
     def _swap(self, results: Mapping[str, Loaded | Refused | None]) -> tuple[str, ...]:
         """Let what was loaded serve, all at once; remember what was refused."""

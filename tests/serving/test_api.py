@@ -306,6 +306,15 @@ def test_readiness_names_a_refused_version_and_a_registry_that_is_down(champions
     assert "no registry: registry: connection refused" in down.unready()
 
 
+def test_state_is_alive_while_its_threads_follow_registry_and_log(state):
+    assert state.is_alive()
+    state.start(3600.0)
+    assert state.is_alive()
+    assert state.predictor().versions
+    state.stop()
+    assert not state.is_alive()
+
+
 def test_document_describes_every_route_with_an_example_that_runs(post):
     document = json.loads(openapi_document())
     for endpoint in ENDPOINTS:
