@@ -175,7 +175,7 @@ class Retrainer:
         self._save(begun(self._state, kind))
         try:
             challenges = self._challengers[kind](self._window())
-        except (JobLogError, RegistryError):
+        except (JobLogError, RegistryError, SystemExit):  # an outage, or we are asked to end
             self._save(withdrawn(self._state, kind))
             raise
         except ColocastError as error:

@@ -137,6 +137,18 @@ def test_a_registry_that_is_down_puts_the_attempt_off_and_loses_no_cause(world):
     assert len(world.given()["interference"]) == 6
 
 
+def test_being_asked_to_end_while_training_puts_the_attempt_off(world):
+    world.log.append(jobs(3))
+    world.fakes["interference"].failures = [SystemExit(0)] * 3
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            world.retrainer().step()
+    assert [made.model for made in world.retrainer().step()] == [
+        "colocast-interference",
+        "colocast-runtime",
+    ]
+
+
 def test_jobs_that_cannot_be_trained_from_use_their_cause_up(world, caplog):
     world.log.append(jobs(3))
     world.fakes["interference"].failures = [SettingError("only 3 labels, wanted 20")]
