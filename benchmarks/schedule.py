@@ -171,6 +171,11 @@ _SHOWN = ("mean_queueing_delay_s", "p999_queueing_delay_s", "mean_jct_s", "makes
 def _burst_rows(results: Mapping[str, Result], seed: int) -> list[Row]:
     base = f"colocast replay --trace philly --pairs lucid --burst {BUSIEST_WEEK} --seed {seed}"
     rows = []
+    longest_s = results["colocate"].outcome.trace.runtime_s.max()
+    for other in ("fifo_fixed", "fifo_pooled", "sjf_oracle"):
+        value = longest_s / results[other].metrics["makespan_s"]
+        what = f"one week at once, seed {seed}: its longest job alone / makespan of {other}"
+        rows.append(Row(what, float(value), "ratio", None, None, base))
     for ours in ("colocate", "colocate_oracle"):
         for other in ("fifo_fixed", "fifo_pooled", "sjf_oracle"):
             value = results[ours].metrics["makespan_s"] / results[other].metrics["makespan_s"]

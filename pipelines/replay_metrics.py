@@ -12,6 +12,11 @@ QUANTILES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 BANDS = (1.05, 1.1, 1.2, 1.5)
 """Edges of true slowdowns by which colocations are counted."""
 
+STATED = r"tolerance ([0-9.]+), of neighbours ([0-9.]+)"
+"""How a start's reason states the tolerances: the job's own, and that of best-effort neighbours."""
+
+ROUNDING = 1e-3  # of the numbers in it
+
 Floats = NDArray[np.float64]
 
 
@@ -90,25 +95,27 @@ def colocations(events: pd.DataFrame) -> dict[str, float]:
     starts = events[(events["event"] == "start") & (events["neighbour"] != "")]
     if starts.empty:
         return {"colocations": 0.0}
-    worst = _worst_of_both(starts, events[events["event"] == "change"])
-    stated = starts["reason"].str.extract(r"tolerance ([0-9.]+)", expand=False).astype("float64")
-    known = stated.notna().to_numpy()
-    above = worst[known] > stated.to_numpy()[known] + 1e-3
+    both = _slowdowns_of_both(starts, events[events["event"] == "change"])
+    worst = both.max(axis=1)
     shares = {f"slowdown_upto_{edge:g}": float((worst <= edge).mean()) for edge in BANDS}
     counted = {"colocations": float(len(starts))}
-    return counted | shares | ({"above_tolerance_share": float(above.mean())} if len(above) else {})
+    stated = starts["reason"].str.extract(STATED).astype("float64").to_numpy()
+    known = ~np.isnan(stated).any(axis=1)
+    if not known.any():
+        return counted | shares
+    above = (both[known] > stated[known] + ROUNDING).any(axis=1)
+    return counted | shares | {"above_tolerance_share": float(above.mean())}
 
 
-def _worst_of_both(starts: pd.DataFrame, changes: pd.DataFrame) -> Floats:
-    """Return, for each start beside a neighbour, the larger of both slowdowns on that card."""
+def _slowdowns_of_both(starts: pd.DataFrame, changes: pd.DataFrame) -> Floats:
+    """Return, for each start beside a neighbour, its slowdown and the neighbour's on that card."""
     where = ["time_s", "node", "gpu"]
     mine = starts[[*where, "neighbour", "slowdown"]].rename(columns={"neighbour": "job_id"})
     theirs = changes[[*where, "job_id", "slowdown"]].drop_duplicates(
         [*where, "job_id"], keep="last"
     )
     both = mine.merge(theirs, "left", on=[*where, "job_id"], suffixes=("", "_neighbour"))
-    worst = both[["slowdown", "slowdown_neighbour"]].max(axis="columns")
-    return worst.to_numpy(np.float64)
+    return both[["slowdown", "slowdown_neighbour"]].fillna(1.0).to_numpy(np.float64)
 
 
 def paired_difference(

@@ -153,7 +153,8 @@ class Colocate:
             return False
         self._held[queue] += gpus
         self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_light)
-        self._simulation.start(job, cards, f"tolerance {most:.3f}")
+        why = f"tolerance {most:.3f}, of neighbours {best_effort:.3f}"
+        self._simulation.start(job, cards, why)
         self._running[job] = None
         self._watch(job, cards)
         return True

@@ -57,8 +57,12 @@ def test_colocations_count_the_slower_of_both_sides(outcome_of):
     assert found["colocations"] == 2
     assert (found["slowdown_upto_1.1"], found["slowdown_upto_1.2"]) == (0.0, 1.0)
     assert "above_tolerance_share" not in found
-    stated = events.assign(reason="tolerance 1.100")
-    assert colocations(stated)["above_tolerance_share"] == 1.0
+    for tolerances, above in (
+        ("1.100, of neighbours 1.200", 1.0),
+        ("1.200, of neighbours 1.200", 0),
+    ):
+        stated = events.assign(reason=f"tolerance {tolerances}")
+        assert colocations(stated)["above_tolerance_share"] == above
 
 
 def test_paired_difference_has_an_interval_around_its_mean(outcome_of):
