@@ -5,17 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+
+Digests = NDArray[np.uint64]
 
 NO_KEY = np.uint64(0)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd: spreads neighbouring values
 
 
-def row_digests(columns: Sequence["pd.Series[str] | pd.Series[float]"]) -> NDArray[np.uint64]:
+def row_digests(columns: Sequence["pd.Series[str] | pd.Series[float]"]) -> Digests:
     """Return a digest of each row over `columns`; equal rows have equal digests.
 
     Parameters
     ----------
-    columns : sequence of Series of length n, text or float64, at least one
+    columns : sequence of Series of length n, text or numbers, at least one
 
     Returns
     -------
@@ -32,19 +35,48 @@ def row_digests(columns: Sequence["pd.Series[str] | pd.Series[float]"]) -> NDArr
     >>> bool(digests[0] == digests[1]), int(digests[2])
     (True, 0)
     """
-    digests = np.full(len(columns[0]), _MIX)
-    missing = np.zeros(len(columns[0]), dtype=bool)
-    for column in columns:
-        digests = (digests ^ _column_digests(column)) * _MIX
-        digests ^= digests >> np.uint64(29)
-        if column.dtype != np.float64:
-            missing |= column.isna().to_numpy()
-    digests[digests == NO_KEY] = _MIX
-    digests[missing] = NO_KEY
+    return joined_digests([column_digests(column) for column in columns])
+
+
+def column_digests(column: "pd.Series[str] | pd.Series[float]") -> Digests:
+    """Return a digest of each value; ``NO_KEY`` where a text is missing.
+
+    Parameters
+    ----------
+    column : Series of length n, text or numbers; 1 and 1.0 are the same
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+    """
+    if is_numeric_dtype(column):
+        return _keys(pd.util.hash_array(column.to_numpy(np.float64)))
+    digests = _keys(pd.util.hash_array(column.fillna("").to_numpy(object)))
+    digests[column.isna().to_numpy()] = NO_KEY
     return digests
 
 
-def _column_digests(column: "pd.Series[str] | pd.Series[float]") -> NDArray[np.uint64]:
-    if column.dtype == np.float64:
-        return np.asarray(pd.util.hash_array(column.to_numpy()))
-    return np.asarray(pd.util.hash_array(column.fillna("").to_numpy(object)))
+def joined_digests(parts: Sequence[Digests]) -> Digests:
+    """Return a digest of each row over columns' digests; ``NO_KEY`` where one of them is.
+
+    Parameters
+    ----------
+    parts : sequence of uint64 array of shape (n,), at least one
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+    """
+    joined = np.full(len(parts[0]), _MIX)
+    missing = np.zeros(len(parts[0]), dtype=bool)
+    for part in parts:
+        joined = (joined ^ part) * _MIX
+        joined ^= joined >> np.uint64(29)
+        missing |= part == NO_KEY
+    joined = _keys(joined)
+    joined[missing] = NO_KEY
+    return joined
+
+
+def _keys(digests: Digests) -> Digests:
+    return np.where(digests == NO_KEY, _MIX, digests)

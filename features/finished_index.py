@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from features.digests import NO_KEY
+from features.digests import NO_KEY, Digests
 
 Ints = NDArray[np.int64]
-Digests = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 TICKS_PER_S = 4

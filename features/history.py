@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from features.anchor import nested_pull, prior_log
-from features.digests import row_digests
+from features.digests import Digests, column_digests, joined_digests, row_digests
 from features.finished_index import FinishedIndex
 from features.history_levels import CLUSTER_LEVELS, LEVELS, USER_LEVELS, Level
 from features.kriging import Kriged, kriged
@@ -15,7 +15,6 @@ from features.requests import REQUEST_FEATURES, limit_log, request_features
 from features.window_statistics import STATISTICS, Window, window_statistics
 
 Floats = NDArray[np.float64]
-Digests = NDArray[np.uint64]
 Columns = dict[str, Floats]
 
 ANCHOR = "anchor_log"
@@ -46,6 +45,7 @@ ROW_COLUMNS = (*USER_FEATURES, ANCHOR, USER_OFFSET, EVIDENCE)
 FLOOR_S = 0.1
 WINDOW = 16  # 8 lose 0.025 of log R² at the start, 32 gain 0.003 (DRAC, first weeks)
 CHUNK = 32_768  # rows a pass: 4 MiB a matrix, whatever is asked
+KEY_COLUMNS = ("user", "queue", "job_key", "gpus", "cpus", "mem_mib", "limit_s")
 _STORED = ("submit_time", "finish_time", "runtime_log", "limit_log")
 
 
@@ -142,7 +142,8 @@ class RuntimeHistory:
         columns[EVIDENCE] = np.max([level.explained for level in told.values()], axis=0)
         for name, window in windows.items():
             columns |= _level_columns(name, window, told[name], columns[ANCHOR], cluster)
-        return pd.DataFrame(columns, index=requests.index)[list(ROW_COLUMNS)]
+        values = np.column_stack([columns[name] for name in ROW_COLUMNS])
+        return pd.DataFrame(values, index=requests.index, columns=list(ROW_COLUMNS))
 
     def _read(
         self, level: Level, keys: Digests, as_of: Floats, submit_time: Floats
@@ -165,9 +166,10 @@ def runtime_log(jobs: pd.DataFrame) -> Floats:
 
 
 def _keyed(frame: pd.DataFrame) -> Iterator[tuple[Level, Digests]]:
-    frame = frame.assign(kind=frame["job_key"].fillna(""))
+    digests = {name: column_digests(frame[name]) for name in KEY_COLUMNS}
+    digests["kind"] = column_digests(frame["job_key"].fillna(""))
     for level in LEVELS:
-        yield level, row_digests([frame[name] for name in level.columns])
+        yield level, joined_digests([digests[name] for name in level.columns])
 
 
 def _taken(values: Floats, positions: NDArray[np.int64]) -> Floats:
