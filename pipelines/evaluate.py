@@ -79,10 +79,16 @@ def memory_rows(question: Question, settings: Settings) -> Rows:
 
 
 def demand_rows(question: Question, settings: Settings) -> Rows:
-    """Measure the demand forest on architectures that it never saw."""
-    from pipelines.evaluate_demand import SPLITS, evaluate_demand  # noqa: PLC0415 - one at a time
+    """Measure the demand forest on architectures that it never saw, or on a test set."""
+    from pipelines.evaluate_demand import (  # noqa: PLC0415 - one model at a time
+        SPLITS,
+        evaluate_demand,
+        evaluate_given_demand,
+    )
 
-    _refuse_test(question, "demand")
+    if question.test is not None:
+        train, test = _given(question, settings, initial_memory_runs)
+        return [evaluate_given_demand(train, test, SEED)]
     runs = initial_memory_runs(settings, question.data)
     return evaluate_demand(runs, question.splits or SPLITS, SEED)
 
@@ -91,7 +97,8 @@ def runtime_rows(question: Question, settings: Settings) -> Rows:
     """Measure the runtime models prequentially, by finish time."""
     from pipelines.evaluate_runtime import evaluate_runtime  # noqa: PLC0415 - one at a time
 
-    _refuse_test(question, "runtime")
+    if question.test is not None:
+        raise SettingError("runtime takes no --train and --test; wanted --data and --from")
     if question.splits:
         raise SettingError("runtime has one split, by finish time: leave --split out")
     jobs = initial_jobs(settings, question.data)
@@ -130,8 +137,3 @@ def _given(
     read: Callable[[Settings, Path | None], pd.DataFrame],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     return read(settings, question.train), read(settings, question.test)
-
-
-def _refuse_test(question: Question, model: str) -> None:
-    if question.test is not None:
-        raise SettingError(f"{model} takes no --train and --test; wanted --data")
