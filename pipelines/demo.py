@@ -26,6 +26,7 @@ from scheduler_client.spool import Spool
 
 SEED = 7
 POLICIES = ("exclusive", "colocate")
+MIN_EVIDENCE = 8  # of 80 jobs, few may have been placed together
 RETRAIN_WAIT_S = 120.0
 SWAP_WAIT_S = 3.0  # a worker polls the alias about once a second
 _VERDICTS = ("event=promoted", "event=kept", "event=untrainable")
@@ -55,7 +56,7 @@ def sample_demo(settings: Settings, environ: Mapping[str, str], slots: int | Non
     """Return the demo of the embedded sample programs, on this machine's CPU slots."""
     workloads = {work.name: work for work in load_workloads(sample_workloads_path()) if work.paired}
     config = sample_path() / "scheduler.yaml"
-    plan = up.Plan(slots=slots, device="cpu", config=config)
+    plan = up.Plan(slots=slots, device="cpu", config=config, min_evidence=MIN_EVIDENCE)
     return Demo(settings, environ, workloads, plan)
 
 
@@ -72,11 +73,12 @@ def run_loop(demo: Demo, group: ServiceGroup) -> list[str]:
     """
     jobs = demo_jobs(list(demo.workloads), SEED)
     plan = replace(demo.plan, retrain_after=len(POLICIES) * len(jobs))
+    rules = RetrainRules(min_jobs=plan.retrain_after, min_evidence=plan.min_evidence)
     group.log_path("retrainer").unlink(missing_ok=True)
     up.start(group, up.retrainer(demo.settings, demo.environ, plan))
     with Probe(demo.settings.service_url, _pair(jobs)) as probe:
         exclusive, colocated = (_one_pass(demo, group, jobs, policy) for policy in POLICIES)
-        verdicts = _await_retraining(demo, group, RetrainRules(min_jobs=plan.retrain_after))
+        verdicts = _await_retraining(demo, group, rules)
     if probe.failures:
         shown = "; ".join(probe.failures[:3])
         raise ServiceStartError(f"{len(probe.failures)} requests failed, first: {shown}")

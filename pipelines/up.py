@@ -33,6 +33,8 @@ class Plan:
         The scheduler's configuration, by default its own.
     retrain_after : int
         Finished jobs that make the retrainer retrain.
+    min_evidence : int
+        Of these, jobs that must be able to teach a kind of model.
     """
 
     policy: str = "colocate"
@@ -40,6 +42,7 @@ class Plan:
     device: str | None = None
     config: Path | None = None
     retrain_after: int = 50
+    min_evidence: int = 16
 
 
 def child_settings(settings: Settings) -> Settings:
@@ -91,7 +94,10 @@ def prediction_service(settings: Settings, environ: Mapping[str, str]) -> Servic
 
 def retrainer(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Service:
     """Return the loop that turns finished jobs into better models."""
-    command = (*COLOCAST, "retrain", "--min-jobs", str(plan.retrain_after), "--poll-s", "1")
+    command = (
+        *(*COLOCAST, "retrain", "--poll-s", "1", "--min-jobs", str(plan.retrain_after)),
+        *("--min-evidence", str(plan.min_evidence)),
+    )
     return Service("retrainer", command, child_environment(settings, environ))
 
 
