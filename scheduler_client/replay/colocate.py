@@ -14,6 +14,7 @@ from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
 from scheduler_client.replay.simulation import Simulation
+from scheduler_client.replay.spreading import Spreading, SpreadRules
 from scheduler_client.replay.truth import Flags, Floats
 from scheduler_client.replay.victims import EvictionRules, Victims
 from scheduler_client.tolerance import ToleranceRule, tolerance
@@ -36,6 +37,7 @@ class ColocateRules:
         Tolerated at least, whatever the pressure, for a best-effort job of the lowest level: it
         is soon done, or soon of a higher level (>= 1).
     eviction : EvictionRules
+    spread : SpreadRules
     observe_s : float
         After so long beside a neighbour, a job's speed is trusted as a measurement.
     """
@@ -44,6 +46,7 @@ class ColocateRules:
     guaranteed_slowdown: float = 1.05
     fresh_slowdown: float = 1.7
     eviction: EvictionRules = field(default_factory=EvictionRules)
+    spread: SpreadRules = field(default_factory=SpreadRules)
     observe_s: float = 300.0
 
 
@@ -90,6 +93,7 @@ class Colocate:
         self._held = [0] * len(simulation.site.quotas)
         self._asked = [0] * len(simulation.site.quotas)
         self._victims = Victims(simulation, self._running, self._rules.eviction)
+        self._spreading = Spreading(simulation, self._running, self._rules.spread)
         self._watched: list[tuple[float, int, int, int]] = []
         self._evicted: list[int] = []
 
@@ -111,6 +115,7 @@ class Colocate:
         """Learn from who has been together long enough, then start what can."""
         self._observe()
         if not self._pending.jobs:
+            self._spread()
             return
         cards = self._simulation.cards.count
         pressure = min(1.0, max(0.0, sum(self._asked) / cards - 1))
@@ -121,6 +126,13 @@ class Colocate:
         for job in self._evicted:
             self._wait(job)
         self._evicted.clear()
+
+    def _spread(self) -> None:
+        """Move jobs that neighbours slow to cards that nobody waits for."""
+        simulation = self._simulation
+        for job in self._spreading.moves():
+            simulation.evict(job, "for a card of its own")
+            simulation.start(job, simulation.cards.take_empty(simulation.gpus[job]), "moved")
 
     def _wait(self, job: int) -> None:
         simulation = self._simulation

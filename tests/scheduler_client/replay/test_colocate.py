@@ -5,6 +5,7 @@ import pytest
 
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.simulation import Costs
+from scheduler_client.replay.spreading import SpreadRules
 from scheduler_client.replay.victims import EvictionRules
 from scheduler_client.tolerance import ToleranceRule
 
@@ -127,3 +128,15 @@ def test_gang_gives_way_as_a_whole(toy_replay):
     simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0,))
     assert simulation.first_start_s == [0, 70]
     assert simulation.evictions == [1, 0]
+
+
+def test_slowed_job_moves_to_a_card_that_nobody_waits_for(toy_replay):
+    slowdown = np.full((2, 2), 1.25)
+    jobs = [(0, 1000, 1, 0, 0), (0, 60, 1, 0, 0), (0, 1000, 1, 0, 1), (500, 1, 1, 0, 0)]
+    spread = SpreadRules(every_s=0, gain=1)
+    site = {"cards": 2, "quotas": (0,), "costs": Costs(50, 5)}
+    moved = replayed(toy_replay, jobs, policy(slowdown, spread=spread), slowdown, **site)
+    never = SpreadRules(every_s=1e9)
+    stayed = replayed(toy_replay, jobs, policy(slowdown, spread=never), slowdown, **site)
+    assert sum(moved.evictions) >= 1
+    assert max(moved.finish_s) < max(stayed.finish_s)
