@@ -47,6 +47,9 @@ INTERACTION = tuple(
     Component(f"{job}_by_{neighbour}", job, neighbour)
     for job, neighbour in (
         ("signals", "signals"),
+        ("job", "job"),
+        ("job", "family"),
+        ("family", "job"),
         ("job", "signals"),
         ("signals", "job"),
         ("family_signals", "signals"),

@@ -13,7 +13,7 @@ from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.cold_start import cold_start_table
 from pipelines.conformal import calibration, outside_factor, residual_quantiles
-from pipelines.label_effects import LabelEffects, label_effects
+from pipelines.label_effects import LabelEffects, label_effects, unordered
 from pipelines.model_spec import filled_spec
 from pipelines.splits import INTERFERENCE_SPLITS, Fold, Positions
 from serving.bundle import Bundle, Calibration, Floats, Scale
@@ -27,12 +27,13 @@ from serving.interference import (
     SEEN_TABLE,
     slowdown_estimates,
 )
-from serving.interference_rows import has_effects, with_effects
+from serving.interference_rows import WEIGHT_TABLE, has_effects, with_effects
 
 NAME = "colocast-interference"
 KINDS = (NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
+WEIGHT_FOLDS = 3
 CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
 
 
@@ -106,17 +107,14 @@ def uncalibrated_bundle(
     -----
     The forest learns each label twice. With the effects, it learns what they leave over where
     each pair is predicted from all other pairs, as new pairs will be: Wolpert, "Stacked
-    generalization", Neural Networks 1992. Without them, it learns the whole.
+    generalization", Neural Networks 1992. Without them, it learns the whole. How far its
+    corrections can be trusted is measured on held-out pairs: without any signal in the profiles
+    they are little but noise.
     """
     labels = data.labels
     found = _effects(data, options, seed, kernel)
     rows, target = _lessons(data, options, found)
-    forest = RandomForestRegressor(
-        options.trees,
-        min_samples_leaf=options.min_samples_leaf,
-        max_features=options.max_features,
-        random_state=seed,
-    ).fit(rows, target)
+    forest = _forest(options, seed).fit(rows, target)
     predict = compiled(forest)
     spec = filled_spec(NAME, rows, predict, floor=data.floor, scale=options.scale)
     tables = {
@@ -124,6 +122,7 @@ def uncalibrated_bundle(
         SEEN_TABLE: _seen(labels),
         COLD_START_TABLE: cold_start_table(labels),
         **(found.tables if found else {}),
+        **({WEIGHT_TABLE: _weight_table(data, options, seed, found)} if found else {}),
     }
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
 
@@ -141,6 +140,34 @@ def _lessons(
     unknown = with_effects(features, found.pairs, np.full(len(target), np.nan))
     rows = pd.concat([corrected, unknown], ignore_index=True)
     return rows, np.concatenate([target - found.left_out, target])
+
+
+def _forest(options: ForestOptions, seed: int) -> RandomForestRegressor:
+    return RandomForestRegressor(
+        options.trees,
+        min_samples_leaf=options.min_samples_leaf,
+        max_features=options.max_features,
+        random_state=seed,
+    )
+
+
+def _weight_table(
+    data: InterferenceData, options: ForestOptions, seed: int, found: LabelEffects
+) -> pd.DataFrame:
+    """Return the weight of corrections by which those of held-out pairs come out best."""
+    features = pair_features(data.profiles, data.labels)
+    rows = with_effects(features, found.pairs, found.left_out)
+    left = np.log(data.labels["slowdown"].to_numpy(np.float64)) - found.left_out
+    pair = unordered(data.labels)
+    turn = np.random.default_rng(seed).permutation(pair.max() + 1)[pair] % WEIGHT_FOLDS
+    quick = replace(options, trees=max(1, options.trees // 4))
+    correction = np.zeros_like(left)
+    for at in np.unique(turn)[: WEIGHT_FOLDS if pair.max() else 0]:
+        own = turn == at
+        correction[own] = _forest(quick, seed).fit(rows[~own], left[~own]).predict(rows[own])
+    size = float(correction @ correction)
+    weight = float(correction @ left) / size if size > 0 else 0.0
+    return pd.DataFrame({"weight": [min(max(weight, 0.0), 1.0)]})
 
 
 def _effects(

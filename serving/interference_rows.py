@@ -25,6 +25,9 @@ FOREST_COLUMNS = (
     KNOWN_COLUMN,
     EFFECT_COLUMN,
 )
+WEIGHT_TABLE = "forest_weight"
+"""Beside the model: how far the forest's corrections of the effects are trusted, in [0, 1]."""
+
 NEW_WEIGHT = 0.5  # of effects and forest each, where nothing was measured of a family
 
 
@@ -89,7 +92,9 @@ def forest_question(bundle: Bundle, pairs: pd.DataFrame) -> ForestQuestion:
     return ForestQuestion(
         rows[list(bundle.spec.features)],
         base=np.where(known, effect, NEW_WEIGHT * effect),
-        weight=np.where(known, 1.0, 1 - NEW_WEIGHT),
+        weight=np.where(
+            known, float(bundle.tables[WEIGHT_TABLE]["weight"].iloc[0]), 1 - NEW_WEIGHT
+        ),
     )
 
 

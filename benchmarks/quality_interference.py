@@ -1,0 +1,128 @@
+"""Interference on Lucid and Gavel: splits, measured pairs, sharing classes, choice of pairs."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.quality_row import Row, at_least, at_most, plain
+from data.importers import gavel, lucid
+from features.effect_tables import effects_from
+from features.effects import effect_estimates
+from features.profiles import profiles
+from pipelines.audit import Audit, audited
+from pipelines.audit_rules import ALL_ROWS, AuditRules
+from pipelines.evaluate_gpu_models import gpu_model_rows
+from pipelines.evaluate_interference import Plan, evaluate_interference
+from pipelines.interference_fit import InterferenceData
+from pipelines.label_effects import label_effects, unordered
+from pipelines.metrics import r2
+from pipelines.next_pairs import next_pairs
+from pipelines.share_scores import share_answers
+from serving.interference_rows import effect_rows
+
+SEED = 7
+RULES: Mapping[str, AuditRules] = {"audited": AuditRules(), "all": ALL_ROWS}
+REACH = {"pair": 0.90, "family": 0.60, "family_k3": 0.78}
+REACH_MAE = 0.035
+EVALUATE = "colocast evaluate interference --data lucid --split {split} --rows {rows}"
+BENCH = "python -m benchmarks.quality --only interference --json FILE"
+
+START, STEP, STEPS, DRAWS = 20, 30, 10, 2  # pairs measured first, then at a time; repetitions
+
+
+def interference_quality(folder: Path) -> Iterator[Row]:
+    """Yield every row about interference."""
+    tables = lucid.read(folder / "lucid")
+    runs = tables["profiling_runs"]
+    for rows in RULES:
+        yield from _splits(runs, rows)
+    yield from _across_gpu_models(gavel.read(folder / "gavel")["profiling_runs"])
+    yield from _shares(tables["share_labels"], runs)
+    yield from _choice(runs)
+
+
+def _splits(runs: pd.DataFrame, rows: str) -> Iterator[Row]:
+    for split in ("pair", "family"):
+        plan = Plan((0, 3), RULES[rows])
+        for found in evaluate_interference(runs, (split,), SEED, plan=plan):
+            command = EVALUATE.format(split=split, rows=rows)
+            what = f"interference, Lucid, {rows} rows, {found['split']}"
+            yield at_least(what, _number(found, "r2"), REACH[str(found["split"])], command)
+            yield at_most(f"{what}, MAE", _number(found, "mae"), REACH_MAE, command, "")
+            yield plain(f"{what}, coverage", _number(found, "coverage_90"), "", command)
+            yield plain(f"{what}, best baseline", _number(found, "baseline_r2"), "R²", command)
+
+
+def _across_gpu_models(runs: pd.DataFrame) -> Iterator[Row]:
+    audit = audited(runs)
+    for found in gpu_model_rows(_data(runs, audit), (0, 3), SEED):
+        what = f"interference, Gavel, {found['split']}"
+        yield at_least(what, _number(found, "r2"), 0.75, BENCH)
+        yield plain(
+            f"{what}, neighbour's mean elsewhere", _number(found, "baseline_r2"), "R²", BENCH
+        )
+
+
+def _shares(shares: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
+    classes, table = shares["share_label"].to_numpy(), profiles(runs)
+    for what, labels in (("profiles", None), ("own measured pairs", audited(runs).labels)):
+        right = float((share_answers(shares, table, labels, SEED) == classes).mean())
+        yield at_least(f"share score, Lucid, by {what}", right, 0.80, BENCH, "share")
+
+
+def _choice(runs: pd.DataFrame) -> Iterator[Row]:
+    """Yield how many pairs the chosen order needs for what random choice reaches with all."""
+    curves = [_curves(runs, draw) for draw in range(DRAWS)]
+    chosen, random = (np.mean([curve[at] for curve in curves], axis=0) for at in (0, 1))
+    sizes = START + STEP * np.arange(STEPS + 1)
+    # The random curve's last point is its best; noise makes it stumble.
+    reached = np.flatnonzero(chosen >= random[-1])
+    needed = float(sizes[reached[0]]) if len(reached) else float("nan")
+    what = f"pairs chosen for R² {random[-1]:.3f}, which {sizes[-1]} at random reach"
+    yield at_most(f"{what}, as a share", needed / sizes[-1], 0.5, BENCH, "share")
+    for size, ours, theirs in zip(sizes, chosen, random, strict=True):
+        yield plain(f"R² after {size} pairs, chosen", float(ours), "R²", BENCH)
+        yield plain(f"R² after {size} pairs, at random", float(theirs), "R²", BENCH)
+
+
+def _curves(runs: pd.DataFrame, draw: int) -> tuple[list[float], list[float]]:
+    audit, table = audited(runs), profiles(runs)
+    labels = audit.labels
+    pair = unordered(labels)
+    order = np.random.default_rng(SEED + draw).permutation(pair.max() + 1)
+    fifth = len(order) // 5
+    test = labels[np.isin(pair, order[:fifth])]
+    pool = order[fifth:]
+    first = [list(pool[:START]), list(pool[:START])]
+    curves: tuple[list[float], list[float]] = ([], [])
+    for step in range(STEPS + 1):
+        for known, curve in zip(first, curves, strict=True):
+            curve.append(_score(labels[np.isin(pair, known)], table, test))
+        first[1] = list(pool[: START + STEP * (step + 1)])
+        measured = labels[np.isin(pair, first[0])]
+        left = labels[np.isin(pair, pool)]
+        found = next_pairs(measured, table, STEP, SEED, left)
+        both = pd.concat([labels, found], ignore_index=True)
+        number = unordered(both)
+        names = {int(new): int(old) for new, old in zip(number, pair, strict=False)}
+        first[0] += [names[int(at)] for at in number[len(labels) :]]
+    return curves
+
+
+def _score(measured: pd.DataFrame, table: pd.DataFrame, test: pd.DataFrame) -> float:
+    learnt, missing = effects_from(label_effects(measured, table, SEED).tables)
+    value = np.exp(effect_estimates(learnt, effect_rows(table, test, missing)))
+    score = r2(test["slowdown"].to_numpy(np.float64), value)
+    return float("nan") if score is None else score
+
+
+def _data(runs: pd.DataFrame, audit: Audit) -> InterferenceData:
+    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
+    return InterferenceData(audit.labels, profiles(runs), floor)
+
+
+def _number(row: Mapping[str, object], name: str) -> float:
+    value = row[name]
+    return float(value) if isinstance(value, (int, float)) else float("nan")
