@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from data.errors import SettingError
+from data.errors import NoChampionError, SettingError
 from data.schemas import JOBS, checked
 from data.tables import write_frame
 from pipelines.commands.replay import command
@@ -125,3 +125,32 @@ def test_burst_submits_one_week_at_once(replay, tmp_path):
 def test_arguments_that_do_not_go_together_are_refused(replay, arguments, wanted):
     with pytest.raises(SettingError, match=wanted):
         replay(*arguments)
+
+
+def test_model_of_the_other_half_is_trained_on_the_spot(replay, tmp_path):
+    replay("--policy", "colocate_frozen", "--json", tmp_path / "j")
+    assert json.loads((tmp_path / "j").read_text())["colocate_frozen"]["colocations"] > 0
+
+
+def test_model_of_the_registry_must_be_there(replay, settings, monkeypatch):
+    monkeypatch.setenv("COLOCAST_HOME", str(settings.home))
+    with pytest.raises(NoChampionError, match="colocast-interference"):
+        replay("--policy", "colocate", "--model", "champion")
+
+
+def test_cluster_comes_from_a_file(replay, tmp_path, runs_of):
+    cluster, jobs = tmp_path / "cluster.yaml", tmp_path / "jobs.parquet"
+    cluster.write_text("gpus: 6\ngpus_per_node: 2\nquotas: {x: 2}\n")
+    given = ["--trace", jobs, "--pairs", tmp_path / "profiling_runs.parquet", "--cluster", cluster]
+    arguments = [
+        *given,
+        "--policy",
+        "fair_share",
+        "--model",
+        "none",
+        "--events",
+        tmp_path / "e.parquet",
+    ]
+    result = CliRunner().invoke(command, list(map(str, arguments)), standalone_mode=False)
+    assert "on 6 GPUs" in result.output
+    assert pd.read_parquet(tmp_path / "e.parquet")["node"].max() == 2
