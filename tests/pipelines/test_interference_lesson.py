@@ -1,15 +1,21 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from data.domain import Segment
+from pipelines import interference_lesson as module
 from pipelines.audit import audited
 from pipelines.finished_jobs import FinishedJobs
+from pipelines.interference import train_interference
+from pipelines.interference_fit import ForestOptions
 from pipelines.interference_lesson import InterferenceLesson
 from tests.pipelines.sample_jobs import divided
 
+pytestmark = pytest.mark.xdist_group("interference_lesson")  # one training for all of them
 NEWEST = 80
+SMALL = ForestOptions(trees=20, folds=2)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +30,9 @@ def lesson(sample):
 
 @pytest.fixture(scope="module")
 def trained(lesson):
-    return lesson.trained(40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "train_interference", partial(train_interference, options=SMALL))
+        return lesson.trained(40)
 
 
 def test_colocated_jobs_that_pass_the_audit_are_its_rows(lesson, sample):
@@ -63,9 +71,7 @@ def test_a_neighbour_that_never_ran_alone_is_left_out_of_training_but_judged(
     answers = lesson.answers([bundle for bundle, _ in trained], 0)
     assert np.isfinite(answers.errors).all()
     learnt = []
-    monkeypatch.setattr(
-        "pipelines.interference_lesson.train_interference", lambda *given: learnt.append(given)
-    )
+    monkeypatch.setattr(module, "train_interference", lambda *given: learnt.append(given))
     lesson.trained(NEWEST)
     ((labels, *_),) = learnt
     assert len(labels) == len(audited(older).labels)

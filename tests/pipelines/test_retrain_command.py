@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +12,10 @@ from data.domain import REGISTERED_MODELS
 from data.joblog import JobLog
 from data.settings import Settings
 from data.tables import write_tables
+from pipelines import interference_lesson
 from pipelines.commands.retrain import command
+from pipelines.interference import train_interference
+from pipelines.interference_fit import ForestOptions
 from pipelines.registry import Registry
 from pipelines.retrain import only_one
 from pipelines.retrain_report import LOG
@@ -40,8 +44,10 @@ def retrain(environment, *arguments):
 
 @pytest.mark.slow
 def test_one_pass_retrains_every_kind_from_the_log_and_the_next_finds_nothing(
-    settings: Settings, environment, tmp_path
+    settings: Settings, environment, tmp_path, monkeypatch
 ):
+    small = partial(train_interference, options=ForestOptions(trees=20, folds=2))
+    monkeypatch.setattr(interference_lesson, "train_interference", small)
     path = tmp_path / "challenges.json"
     found = retrain(environment, "--min-jobs", "90", "--json", str(path))
     assert (found.exit_code, found.stdout) == (0, "5 models challenged\n"), found.output

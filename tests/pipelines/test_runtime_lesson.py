@@ -10,6 +10,7 @@ from data.schemas import JOBS, checked
 from pipelines.finished_jobs import FinishedJobs
 from pipelines.runtime_lesson import RuntimeLesson
 
+pytestmark = pytest.mark.xdist_group("runtime_lesson")  # one training for all of them
 NOTHING = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
 
 

@@ -7,6 +7,8 @@ from pipelines.initial_tables import sample_structures
 from pipelines.structure_lessons import DemandLesson, MemoryLesson
 from tests.pipelines.sample_jobs import divided
 
+pytestmark = pytest.mark.xdist_group("structure_lessons")  # one training each for all of them
+
 
 @pytest.fixture(scope="module")
 def sample():
