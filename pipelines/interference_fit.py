@@ -13,7 +13,8 @@ from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.cold_start import cold_start_table
 from pipelines.conformal import calibration, outside_factor, residual_quantiles
-from pipelines.label_effects import LabelEffects, label_effects, unordered
+from pipelines.forest_weight import forest_weights
+from pipelines.label_effects import LabelEffects, label_effects
 from pipelines.model_spec import filled_spec
 from pipelines.splits import INTERFERENCE_SPLITS, Fold, Positions
 from serving.bundle import Bundle, Calibration, Floats, Scale
@@ -33,7 +34,6 @@ NAME = "colocast-interference"
 KINDS = (NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
-WEIGHT_FOLDS = 3
 CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
 
 
@@ -86,7 +86,7 @@ def uncalibrated_bundle(
     data: InterferenceData,
     options: ForestOptions,
     seed: int,
-    kernel: EffectKernel | None = None,
+    like: Bundle | None = None,
 ) -> Bundle:
     """Return the fitted forest with its tables; intervals are empty.
 
@@ -95,8 +95,9 @@ def uncalibrated_bundle(
     data : InterferenceData
     options : ForestOptions
     seed : int
-    kernel : EffectKernel, optional
-        How effects are shared, where that is known; it is learnt otherwise.
+    like : Bundle, optional
+        One from more rows, which says how effects are shared and how far the forest's
+        corrections are trusted; both are learnt otherwise.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def uncalibrated_bundle(
     they are little but noise.
     """
     labels = data.labels
-    found = _effects(data, options, seed, kernel)
+    found = _effects(data, options, seed, bundle_kernel(like) if like else None)
     rows, target = _lessons(data, options, found)
     forest = _forest(options, seed).fit(rows, target)
     predict = compiled(forest)
@@ -122,8 +123,13 @@ def uncalibrated_bundle(
         SEEN_TABLE: _seen(labels),
         COLD_START_TABLE: cold_start_table(labels),
         **(found.tables if found else {}),
-        **({WEIGHT_TABLE: _weight_table(data, options, seed, found)} if found else {}),
     }
+    if found:
+        known = like.tables.get(WEIGHT_TABLE) if like else None
+        quick = _forest(replace(options, trees=max(1, options.trees // 3)), seed)
+        tables[WEIGHT_TABLE] = (
+            forest_weights(labels, data.profiles, found, quick, seed) if known is None else known
+        )
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
 
 
@@ -149,25 +155,6 @@ def _forest(options: ForestOptions, seed: int) -> RandomForestRegressor:
         max_features=options.max_features,
         random_state=seed,
     )
-
-
-def _weight_table(
-    data: InterferenceData, options: ForestOptions, seed: int, found: LabelEffects
-) -> pd.DataFrame:
-    """Return the weight of corrections by which those of held-out pairs come out best."""
-    features = pair_features(data.profiles, data.labels)
-    rows = with_effects(features, found.pairs, found.left_out)
-    left = np.log(data.labels["slowdown"].to_numpy(np.float64)) - found.left_out
-    pair = unordered(data.labels)
-    turn = np.random.default_rng(seed).permutation(pair.max() + 1)[pair] % WEIGHT_FOLDS
-    quick = replace(options, trees=max(1, options.trees // 4))
-    correction = np.zeros_like(left)
-    for at in np.unique(turn)[: WEIGHT_FOLDS if pair.max() else 0]:
-        own = turn == at
-        correction[own] = _forest(quick, seed).fit(rows[~own], left[~own]).predict(rows[own])
-    size = float(correction @ correction)
-    weight = float(correction @ left) / size if size > 0 else 0.0
-    return pd.DataFrame({"weight": [min(max(weight, 0.0), 1.0)]})
 
 
 def _effects(
@@ -205,11 +192,11 @@ def calibrated_bundle(
     if len(data.labels) < MIN_LABELS:
         raise SettingError(f"found {len(data.labels)} slowdown labels, wanted {MIN_LABELS} or more")
     bundle = uncalibrated_bundle(data, options, seed)
-    kernel, quick = bundle_kernel(bundle), replace(options, trees=CALIBRATION_TREES)
+    quick = replace(options, trees=min(options.trees, CALIBRATION_TREES))
     held_out = {}
     for kind in kinds:
         folds = possible_folds(kind, data.labels, options.folds, seed)
-        estimates = held_out_estimates(data, folds, quick, seed, kernel)
+        estimates = held_out_estimates(data, folds, quick, seed, bundle)
         if len(estimates) >= MIN_RESIDUALS:
             held_out[kind] = estimates
     if not held_out:
@@ -237,7 +224,7 @@ def held_out_estimates(
     folds: Sequence[Fold],
     options: ForestOptions,
     seed: int,
-    kernel: EffectKernel | None = None,
+    like: Bundle | None = None,
 ) -> pd.DataFrame:
     """Return what a model that never saw them answers for the held-out rows.
 
@@ -247,9 +234,9 @@ def held_out_estimates(
     folds : sequence of Fold
     options : ForestOptions
     seed : int
-    kernel : EffectKernel, optional
-        As in `uncalibrated_bundle`. One learnt from all of `data` spares learning it in every
-        fold, for some twenty numbers that have seen the held-out rows.
+    like : Bundle, optional
+        As in `uncalibrated_bundle`. One learnt from all of `data` spares learning the same in
+        every fold, for some twenty numbers that have seen the held-out rows.
 
     Returns
     -------
@@ -259,7 +246,7 @@ def held_out_estimates(
     """
     parts = []
     for fold in folds:
-        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed, kernel)
+        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)
         asked = data.labels.iloc[fold.test]
         estimates = slowdown_estimates(bundle, asked)[["value", "in_domain"]]
         estimates = estimates.assign(fold=fold.name, slowdown=asked["slowdown"])
