@@ -20,7 +20,7 @@ TICKS = {
     "1 min": MINUTE_S,
     "10 min": 10 * MINUTE_S,
     "1 h": HOUR_S,
-    "10 h": 10 * HOUR_S,
+    "6 h": 6 * HOUR_S,
     "1 d": DAY_S,
     "10 d": 10 * DAY_S,
 }
