@@ -44,7 +44,7 @@ def finished(
     expected: int,
     joblog_url: str,
     advance: Callable[[int], object],
-    broken: Callable[[], Sequence[str]],
+    keep_up: Callable[[], object],
 ) -> list[FinishedJob]:
     """Submit by drawing from `job_ids`, and return the log's entry of every one of them.
 
@@ -57,13 +57,13 @@ def finished(
     joblog_url : str
     advance : callable
         Told the number of newly finished jobs, for a progress bar.
-    broken : callable
-        Names of services that ended; any ends the wait.
+    keep_up : callable
+        Called again and again while jobs run, to start services that ended.
 
     Raises
     ------
     ServiceStartError
-        If a service ends, or the jobs have not finished after ``GIVE_UP_S`` seconds.
+        If the jobs have not finished after ``GIVE_UP_S`` seconds.
     """
     waiting: set[str] = set()
     found: list[FinishedJob] = []
@@ -74,8 +74,7 @@ def finished(
             waiting.add(job_id)
             sequence = _collect(log, sequence, waiting, found, advance)
         while len(found) < expected:
-            if names := broken():
-                raise ServiceStartError(f"{', '.join(names)} ended while jobs were running")
+            keep_up()
             if time.monotonic() > deadline:
                 raise ServiceStartError(
                     f"{expected - len(found)} of {expected} jobs are not in the job log after "

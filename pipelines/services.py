@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from data.errors import ServiceStartError
 
 STOP_GRACE_S = 10.0
 TAIL_LINES = 8
+MOST_RESTARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ServiceGroup:
 
     log_directory: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    restarts: Counter[str] = field(default_factory=Counter)
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +82,7 @@ class ServiceGroup:
         """
         if service.port is not None:
             refuse_taken_port(service.name, service.port)
+        self.services[service.name] = service
         try:
             self.log_directory.mkdir(parents=True, exist_ok=True)
             with self.log_path(service.name).open("ab") as log:
@@ -120,6 +125,25 @@ class ServiceGroup:
     def ended(self) -> list[str]:
         """Return the names of services that are no longer running."""
         return [name for name, process in self.processes.items() if process.poll() is not None]
+
+    def keep_up(self) -> list[str]:
+        """Start services that ended by themselves again, and return their names.
+
+        Raises
+        ------
+        ServiceStartError
+            If one has ended more than ``MOST_RESTARTS`` times, or cannot be started.
+        """
+        ended = self.ended()
+        for name in ended:
+            if self.restarts[name] >= MOST_RESTARTS:
+                raise ServiceStartError(
+                    f"{name} ended {MOST_RESTARTS + 1} times:\n{self._tail(self.services[name])}"
+                )
+            self.restarts[name] += 1
+            self.stop([name])  # what its process group left behind
+            self.start(self.services[name])
+        return ended
 
     def stop(self, names: Sequence[str] | None = None) -> None:
         """End services, last started first: SIGTERM to each group, SIGKILL after the grace."""

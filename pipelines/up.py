@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -153,18 +153,17 @@ def start_trained(
     start(group, prediction_service(settings, environ))
 
 
-def watch(group: ServiceGroup, stop: Event) -> None:
-    """Wait until `stop` is set.
+def watch(group: ServiceGroup, stop: Event, say: Callable[[str], object]) -> None:
+    """Wait until `stop` is set; a service that ends by itself is started again, and said.
 
     Raises
     ------
     ServiceStartError
-        If one of the services ends by itself.
+        If one ends again and again.
     """
     while not stop.wait(1.0):
-        if names := group.ended():
-            logs = ", ".join(str(group.log_path(name)) for name in names)
-            raise ServiceStartError(f"{', '.join(names)} ended by itself; see {logs}")
+        for name in group.keep_up():
+            say(f"{name} ended by itself and was started again; see {group.log_path(name)}")
 
 
 def addresses(settings: Settings) -> dict[str, str]:

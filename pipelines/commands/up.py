@@ -32,4 +32,4 @@ def command(demo: bool, once: bool, slots: int | None) -> None:
             click.echo(f"{name:<9} {address}")
         if not (demo and once):
             click.echo("everything is up; Ctrl-C ends it")
-            watch(group, shutdown.stop)
+            watch(group, shutdown.stop, click.echo)

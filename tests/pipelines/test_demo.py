@@ -56,9 +56,22 @@ def test_only_own_jobs_are_collected_from_the_log(settings):
     assert [job.job_id for job in found] == ["mine"]
 
 
-def test_wait_for_jobs_ends_when_a_service_does(settings):
-    with pytest.raises(ServiceStartError, match="scheduler ended while jobs were running"):
-        finished(iter(["mine"]), 1, settings.joblog_url, lambda count: None, lambda: ["scheduler"])
+def test_services_are_kept_up_while_jobs_run(settings):
+    calls = []
+
+    def keep_up():
+        calls.append("kept up")
+        with JobLog(settings.joblog_url) as log:
+            log.append([finished_job("mine")])
+
+    finished(iter(["mine"]), 1, settings.joblog_url, lambda count: None, keep_up)
+    assert calls == ["kept up"]
+
+
+def test_jobs_that_never_come_are_given_up(settings, monkeypatch):
+    monkeypatch.setattr("pipelines.demo_pass.GIVE_UP_S", 0.0)
+    with pytest.raises(ServiceStartError, match="1 of 1 jobs are not in the job log"):
+        finished(iter(["mine"]), 1, settings.joblog_url, lambda count: None, list)
 
 
 def test_retrainer_that_has_not_read_the_log_has_everything_left():

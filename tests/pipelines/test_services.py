@@ -8,7 +8,7 @@ import time
 import pytest
 
 from data.errors import ServiceStartError
-from pipelines.services import Service, ServiceGroup, refuse_taken_port
+from pipelines.services import MOST_RESTARTS, Service, ServiceGroup, refuse_taken_port
 
 
 def service(code: str, **kwargs) -> Service:
@@ -93,3 +93,30 @@ def test_children_of_a_service_end_with_it(tmp_path):
     while alive(int(text)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not alive(int(text))
+
+
+def wait_until_ended(group: ServiceGroup) -> None:
+    deadline = time.monotonic() + 10
+    while not group.ended() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_service_that_ends_by_itself_is_started_again(tmp_path):
+    with ServiceGroup(tmp_path) as group:
+        group.start(service("import time; time.sleep(60)"))
+        group.processes["toy"].kill()
+        wait_until_ended(group)
+        assert group.keep_up() == ["toy"]
+        assert group.ended() == []
+        assert group.restarts["toy"] == 1
+
+
+def test_service_that_ends_again_and_again_is_given_up(tmp_path):
+    with ServiceGroup(tmp_path) as group:
+        group.start(service("raise SystemExit('no disk left')"))
+        for _ in range(MOST_RESTARTS):
+            wait_until_ended(group)
+            group.keep_up()
+        wait_until_ended(group)
+        with pytest.raises(ServiceStartError, match=r"toy ended 4 times:\n(?s:.*)no disk left"):
+            group.keep_up()
