@@ -38,14 +38,28 @@ def memory_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> pd.Dat
     DataFrame of shape (n, 5), indexed as `structures`
         ``value``, ``lower``, ``upper`` (MiB; `upper` is exceeded by about one in twenty),
         ``in_domain`` (bool) and ``source`` (``model``).
+
+    Notes
+    -----
+    Far outside what it learnt the quadratic may answer less than anything ever took, even less
+    than nothing. Such a row lies outside, and its weights alone are the better answer.
     """
     rows = structure_features(structures)[list(bundle.spec.features)]
     raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(0)
+    nonsense = raw < bundle.spec.floor
+    raw = np.where(nonsense, np.maximum(_weights_mib(rows), bundle.spec.floor), raw)
     groups = memory_groups(bundle.spec.calibration, structures, raw)
     # The quadratic adds up MiB, but errs in proportion: its error is calibrated as a ratio.
     relative = replace(bundle.spec, scale="log")
     estimates = interval_frame(relative, np.log(np.maximum(raw, SMALLEST_MIB)), rows, groups)
-    return estimates.assign(source=str(Source.MODEL))
+    in_domain = estimates["in_domain"] & ~nonsense
+    return estimates.assign(in_domain=in_domain, source=str(Source.MODEL))
+
+
+def _weights_mib(rows: pd.DataFrame) -> Floats:
+    """Return what weights need as far as known; 0 where nothing is."""
+    parts = rows.reindex(columns=["embedding_mib_per_gpu", "dense_mib"])
+    return np.asarray(parts.fillna(0.0).sum(axis="columns"), dtype=np.float64)
 
 
 def memory_groups(calibration: Calibration, structures: pd.DataFrame, raw_mib: Floats) -> pd.Series:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,14 @@ def test_bound_widens_beyond_what_was_learnt(bundle):
 
 def test_nothing_lies_below_the_floor(bundle):
     found = memory_estimates(bundle, [ModelStructure("mlp", 8)]).iloc[0]
-    assert found["lower"] == found["value"] == 100.0
+    assert found[["lower", "value"]].tolist() == pytest.approx([100.0, 100.0])
+
+
+def test_weights_alone_answer_where_the_quadratic_makes_no_sense(bundle):
+    beyond = replace(bundle, predict=lambda rows: np.full(len(rows), -5000.0))
+    found = memory_estimates(beyond, [model(512), ModelStructure("mlp", 8)])
+    assert found["value"].tolist() == pytest.approx([512.0, 100.0])
+    assert not found["in_domain"].any()
 
 
 def test_one_row_equals_the_batch(bundle):
