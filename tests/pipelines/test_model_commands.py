@@ -113,6 +113,23 @@ def test_given_files_are_read_by_the_importers(colocast, tmp_path, model):
     assert (found["split"], found["n"]) == ("given", int((~parts).sum()))
 
 
+@pytest.mark.parametrize("model", ["runtime", "memory", "demand"])
+def test_trainers_make_the_models_that_they_are_named_for(settings, model):
+    trained = train.TRAINERS[model](settings, None)  # from the embedded sample
+    assert tuple(bundle.spec.name for bundle, _ in trained) == train.REGISTERED_NAMES[model]
+    for bundle, report in trained:
+        assert bundle.spec.facts["rows"] == str(len(report.dataset))
+        assert bundle.spec.name in report.card
+
+
+def test_runtime_is_evaluated_by_finish_time(colocast, tmp_path):
+    path = tmp_path / "out.json"
+    colocast("evaluate", "runtime", "--json", str(path))
+    rows = json.loads(path.read_text())
+    assert {"split", "n", "r2_log", "within_2x", "baseline_r2", "ceiling_r2"} <= set(rows[0])
+    assert rows[0]["split"] == "all"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
