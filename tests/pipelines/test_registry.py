@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import multiprocessing
 import sqlite3
@@ -225,5 +226,5 @@ def test_processes_that_open_a_new_store_at_once_all_succeed(tmp_path):
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
-    with sqlite3.connect(tmp_path / "mlflow.db") as store:
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as store:
         assert store.execute("select count(*) from registered_models").fetchone() == (0,)
