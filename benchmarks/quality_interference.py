@@ -11,16 +11,16 @@ from data.importers import gavel, lucid
 from features.effect_tables import effects_from
 from features.effects import effect_estimates
 from features.profiles import profiles
-from pipelines.audit import Audit, audited
-from pipelines.audit_rules import ALL_ROWS, AuditRules
-from pipelines.evaluate_gpu_models import gpu_model_rows
-from pipelines.evaluate_interference import Plan, evaluate_interference
-from pipelines.interference_fit import InterferenceData
-from pipelines.label_effects import label_effects, unordered
+from pipelines.interference.evaluate import Plan, evaluate_interference
+from pipelines.interference.fit import InterferenceData
+from pipelines.interference.gpu_models import gpu_model_rows
+from pipelines.interference.next_pairs import next_pairs
+from pipelines.interference.share_scores import share_answers
+from pipelines.labelling.audit import Audit, audited
+from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
+from pipelines.labelling.label_effects import label_effects, unordered
 from pipelines.metrics import r2
-from pipelines.next_pairs import next_pairs
-from pipelines.share_scores import share_answers
-from serving.interference_rows import effect_rows
+from serving.inference.interference_rows import effect_rows
 
 SEED = 7
 RULES: Mapping[str, AuditRules] = {"audited": AuditRules(), "all": ALL_ROWS}

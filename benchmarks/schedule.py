@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.importers import lucid, philly
-from pipelines.replay import Replay
-from pipelines.replay_metrics import oracle_gain_share, worst_against
-from pipelines.replay_models import other_half
-from pipelines.replay_report import Result, headline, replayed
-from pipelines.replay_trace import burst_of, site_for_load, trace_of
-from pipelines.replay_workloads import draw, share_scores, workloads_of
+from pipelines.replaying.metrics import oracle_gain_share, worst_against
+from pipelines.replaying.models import other_half
+from pipelines.replaying.report import Result, headline, replayed
+from pipelines.replaying.run import Replay
+from pipelines.replaying.trace import burst_of, site_for_load, trace_of
+from pipelines.replaying.workloads import draw, share_scores, workloads_of
 from scheduler_client.replay.simulation import Costs
 
 POLICIES = (

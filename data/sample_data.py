@@ -18,7 +18,7 @@ def sample_path() -> Path:
 
 
 def sample_workloads_path() -> Path:
-    """Return the file of the sample's commands, for ``pipelines.workloads.load_workloads``."""
+    """Return the file of the sample's commands, for `colocast profile`."""
     return sample_path() / "workloads.yaml"
 
 

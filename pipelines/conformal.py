@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from serving.bundle import Calibration, Floats
+from serving.inference.bundle import Calibration, Floats
 
 LEVEL = 0.9
 MIN_GROUP_ROWS = 60  # below, the 5 % quantile rests on fewer than three rows

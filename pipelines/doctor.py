@@ -13,7 +13,7 @@ from pathlib import Path
 from data.domain import REGISTERED_MODELS
 from data.errors import ColocastError, ServiceStartError
 from data.settings import Settings
-from pipelines.services import answers, refuse_taken_port
+from pipelines.services.processes import answers, refuse_taken_port
 
 NEEDED_MODULES = ("bentoml", "lightgbm", "mlflow", "pandas", "pyarrow", "sklearn", "skops")
 NEEDED_DISK_MIB = 500
@@ -116,7 +116,7 @@ def home_finding(home: Path) -> Finding:
 
 def devices_finding() -> Finding:
     """Name the devices that the local cluster would use."""
-    from scheduler_client.devices import discover  # noqa: PLC0415 - asks the GPU driver
+    from scheduler_client.local.devices import discover  # noqa: PLC0415 - asks the GPU driver
 
     devices = discover()
     models = ", ".join(f"{device.card_id} ({device.model})" for device in devices)
@@ -129,7 +129,7 @@ def registry_finding(settings: Settings, mapping: Mapping[str, str]) -> Finding:
         return Finding(
             "registry", State.NOTE, "no MLflow store yet", "colocast up, or colocast train"
         )
-    from pipelines.registry import Registry  # noqa: PLC0415 - MLflow takes seconds to import
+    from pipelines.registering.registry import Registry  # noqa: PLC0415 - MLflow takes seconds to import
 
     names = [
         name
@@ -144,7 +144,7 @@ def champions_finding(settings: Settings) -> Finding:
     """Say which registered models have a champion."""
     if _no_store_yet(settings):
         return Finding("champions", State.NOTE, "none", "colocast up, or colocast train all")
-    from pipelines.registry import Registry  # noqa: PLC0415 - MLflow takes seconds to import
+    from pipelines.registering.registry import Registry  # noqa: PLC0415 - MLflow takes seconds to import
 
     registry = Registry(settings.tracking_uri, settings.artifacts_path)
     champions = {name: registry.champion(name) for name in REGISTERED_MODELS}

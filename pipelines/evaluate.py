@@ -8,8 +8,8 @@ import pandas as pd
 
 from data.errors import SettingError
 from data.settings import Settings
-from pipelines.audit_rules import ALL_ROWS, AuditRules
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
+from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
 from pipelines.progress import progress
 
 SEED = 7
@@ -48,7 +48,7 @@ class Question:
 
 def interference_rows(question: Question, settings: Settings) -> Rows:
     """Measure the interference model by pair, configuration and family, or on a test set."""
-    from pipelines.evaluate_interference import (  # noqa: PLC0415 - one model at a time
+    from pipelines.interference.evaluate import (  # noqa: PLC0415 - one model at a time
         OUTER_FOLDS,
         Plan,
         evaluate_given_interference,
@@ -65,7 +65,7 @@ def interference_rows(question: Question, settings: Settings) -> Rows:
 
 def memory_rows(question: Question, settings: Settings) -> Rows:
     """Measure the memory model by configuration and by extrapolation, or on a test set."""
-    from pipelines.evaluate_memory import (  # noqa: PLC0415 - one model at a time
+    from pipelines.memory.evaluate import (  # noqa: PLC0415 - one model at a time
         SPLITS,
         evaluate_given_memory,
         evaluate_memory,
@@ -80,7 +80,7 @@ def memory_rows(question: Question, settings: Settings) -> Rows:
 
 def demand_rows(question: Question, settings: Settings) -> Rows:
     """Measure the demand forest on architectures that it never saw, or on a test set."""
-    from pipelines.evaluate_demand import (  # noqa: PLC0415 - one model at a time
+    from pipelines.demand.evaluate import (  # noqa: PLC0415 - one model at a time
         SPLITS,
         evaluate_demand,
         evaluate_given_demand,
@@ -95,7 +95,7 @@ def demand_rows(question: Question, settings: Settings) -> Rows:
 
 def runtime_rows(question: Question, settings: Settings) -> Rows:
     """Measure the runtime models prequentially, by finish time."""
-    from pipelines.evaluate_runtime import evaluate_runtime  # noqa: PLC0415 - one at a time
+    from pipelines.runtime.evaluate import evaluate_runtime  # noqa: PLC0415 - one at a time
 
     if question.test is not None:
         raise SettingError("runtime takes no --train and --test; wanted --data and --from")

@@ -8,9 +8,9 @@ from data.domain import ModelStructure
 from data.errors import TableError
 from data.sample_data import sample_runs, sample_workloads_path
 from data.settings import Settings
-from pipelines.from_runs import jobs_from_runs, memory_runs_from_runs
 from pipelines.input_tables import input_table
-from pipelines.workloads import load_workloads
+from pipelines.labelling.from_runs import jobs_from_runs, memory_runs_from_runs
+from pipelines.profiling.workloads import load_workloads
 
 
 def initial_runs(settings: Settings, path: Path | None = None) -> pd.DataFrame:

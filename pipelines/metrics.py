@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from serving.bundle import Floats
+from serving.inference.bundle import Floats
 
 Metrics = dict[str, float | int | None]
 TINY = 1e-9

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from data.settings import Settings
 from features.profiles import profiles
-from pipelines.audit import audited
-from pipelines.challenge import CHALLENGER
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
-from pipelines.registry import CHAMPION, Registry
-from pipelines.report import TrainingReport
-from serving.bundle import Bundle
+from pipelines.labelling.audit import audited
+from pipelines.registering.registry import CHAMPION, Registry
+from pipelines.registering.report import TrainingReport
+from pipelines.retraining.challenge import CHALLENGER
+from serving.inference.bundle import Bundle
 
 SEED = 7
 
@@ -40,7 +40,7 @@ class Registered:
 
 def interference(settings: Settings, data: Path | None) -> Trained:
     """Train the interference forest on audited labels."""
-    from pipelines.interference import train_interference  # noqa: PLC0415 - one model at a time
+    from pipelines.interference.training import train_interference  # noqa: PLC0415 - one model at a time
 
     runs = initial_runs(settings, data)
     audit = audited(runs)
@@ -49,7 +49,7 @@ def interference(settings: Settings, data: Path | None) -> Trained:
 
 def runtime(settings: Settings, data: Path | None) -> Trained:
     """Train both runtime models on finished jobs."""
-    from pipelines.runtime import train_runtime  # noqa: PLC0415 - one model at a time
+    from pipelines.runtime.training import train_runtime  # noqa: PLC0415 - one model at a time
 
     cluster, user, cluster_report, user_report = train_runtime(initial_jobs(settings, data), SEED)
     return [(cluster, cluster_report), (user, user_report)]
@@ -57,14 +57,14 @@ def runtime(settings: Settings, data: Path | None) -> Trained:
 
 def memory(settings: Settings, data: Path | None) -> Trained:
     """Train the memory regressor on runs whose structure and peak are known."""
-    from pipelines.memory import train_memory  # noqa: PLC0415 - one model at a time
+    from pipelines.memory.training import train_memory  # noqa: PLC0415 - one model at a time
 
     return [train_memory(initial_memory_runs(settings, data), SEED)]
 
 
 def demand(settings: Settings, data: Path | None) -> Trained:
     """Train the demand forest on runs whose structure and signals are known."""
-    from pipelines.demand import train_demand  # noqa: PLC0415 - one model at a time
+    from pipelines.demand.training import train_demand  # noqa: PLC0415 - one model at a time
 
     return [train_demand(initial_memory_runs(settings, data), SEED)]
 

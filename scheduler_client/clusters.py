@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from data.domain import Outcome, Segment
-from scheduler_client.view import CardState
+from scheduler_client.policy.view import CardState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import yaml
 
 from data.errors import SettingError, WireError, shown
 from data.wire import from_json
-from scheduler_client.decide import PolicyRules
 from scheduler_client.kueue_yaml import queues_from
-from scheduler_client.queue_order import Ageing
-from scheduler_client.scoring import Bound, ScoreWeights
-from scheduler_client.tolerance import ToleranceRule
-from scheduler_client.view import Queue
+from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.queue_order import Ageing
+from scheduler_client.policy.scoring import Bound, ScoreWeights
+from scheduler_client.policy.tolerance import ToleranceRule
+from scheduler_client.policy.view import Queue
 
 DAY_S = 86_400.0
 DEFAULT_COHORT = "all"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from data.errors import SettingError, shown
-from scheduler_client.view import Queue
+from scheduler_client.policy.view import Queue
 
 GPU_RESOURCE = "nvidia.com/gpu"
 _API_VERSION = re.compile(r"kueue\.x-k8s\.io/v1beta[12]")

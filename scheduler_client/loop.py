@@ -7,19 +7,19 @@ from data.domain import FinishedJob, Outcome
 from data.errors import ClusterError
 from scheduler_client.clusters import Cluster, EndedRun
 from scheduler_client.config import SchedulerConfig, queues_now
-from scheduler_client.decisions import Admission, Decision, Level
-from scheduler_client.degrade import Forecaster
-from scheduler_client.delivery import Delivery
 from scheduler_client.events import log_event, log_fault
-from scheduler_client.finishing import RESUBMITTED, finished_job, lost_run
-from scheduler_client.job_forms import launch, pending_job, running_job, started_fields
-from scheduler_client.placement_note import Joined, PlacementNote, placement_note, read_note
-from scheduler_client.policies import Policy
-from scheduler_client.predictions import NO_FORECAST, Predictions
-from scheduler_client.remembered import Remembered
-from scheduler_client.spool import JobState, Spool, SpooledJob
-from scheduler_client.usage import held_gpus
-from scheduler_client.view import CardState, ClusterView, RunningJob
+from scheduler_client.forecast.degrade import Forecaster
+from scheduler_client.forecast.remembered import Remembered
+from scheduler_client.jobs.delivery import Delivery
+from scheduler_client.jobs.finishing import RESUBMITTED, finished_job, lost_run
+from scheduler_client.jobs.job_forms import launch, pending_job, running_job, started_fields
+from scheduler_client.jobs.placement_note import Joined, PlacementNote, placement_note, read_note
+from scheduler_client.jobs.spool import JobState, Spool, SpooledJob
+from scheduler_client.policy.decisions import Admission, Decision, Level
+from scheduler_client.policy.policies import Policy
+from scheduler_client.policy.predictions import NO_FORECAST, Predictions
+from scheduler_client.policy.usage import held_gpus
+from scheduler_client.policy.view import CardState, ClusterView, RunningJob
 
 KILL_S = 10.0
 """After SIGKILL, how long to wait for what the kernel still holds."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from data.domain import Outcome
 from scheduler_client.clusters import EndedRun, Launch
-from scheduler_client.occupancy import Occupancy
-from scheduler_client.view import CardState
+from scheduler_client.policy.occupancy import Occupancy
+from scheduler_client.policy.view import CardState
 
 Slowdown = Callable[[str, tuple[str, ...]], float]
 """Job key and neighbour keys (sorted) to the job's slowdown (>= 1)."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from data.domain import Segment
 from data.errors import SpoolError
 from data.wire import Json, to_json
-from scheduler_client.decisions import Level
-from scheduler_client.explain import explanation
-from scheduler_client.placement_note import read_note
+from scheduler_client.jobs.placement_note import read_note
+from scheduler_client.jobs.spool import Attempt
+from scheduler_client.policy.decisions import Level
+from scheduler_client.policy.explain import explanation
+from scheduler_client.policy.view import CardState
 from scheduler_client.run import RunEnd
-from scheduler_client.spool import Attempt
-from scheduler_client.view import CardState
 
 
 @dataclass(frozen=True, slots=True)

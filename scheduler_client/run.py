@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from data.domain import Outcome
 from data.errors import ColocastError
-from scheduler_client.decisions import Waiting
 from scheduler_client.events import log_event, log_fault
-from scheduler_client.explain import explanation
 from scheduler_client.loop import Cycle, LoopParts, SchedulerLoop
+from scheduler_client.policy.decisions import Waiting
+from scheduler_client.policy.explain import explanation
 
 STUCK_CYCLES = 3
 """After so many cycles with nothing running and nothing started, what waits will wait on."""

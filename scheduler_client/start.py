@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.settings import Settings
-from scheduler_client.client import PredictorClient
 from scheduler_client.clusters import Cluster
 from scheduler_client.config import SchedulerConfig, load_config
-from scheduler_client.degrade import Forecaster
-from scheduler_client.delivery import Delivery
-from scheduler_client.devices import DeviceKind, discover
 from scheduler_client.events import log_event
-from scheduler_client.local_cluster import LocalCluster
+from scheduler_client.forecast.client import PredictorClient
+from scheduler_client.forecast.degrade import Forecaster
+from scheduler_client.forecast.remembered import Remembered
+from scheduler_client.jobs.delivery import Delivery
+from scheduler_client.jobs.outbox import Outbox
+from scheduler_client.jobs.spool import Spool
+from scheduler_client.local.cluster import LocalCluster
+from scheduler_client.local.devices import DeviceKind, discover
 from scheduler_client.lock import SchedulerLock
 from scheduler_client.loop import Cycle, LoopParts, SchedulerLoop
-from scheduler_client.outbox import Outbox
-from scheduler_client.policies import policy_named
-from scheduler_client.remembered import Remembered
+from scheduler_client.policy.policies import policy_named
 from scheduler_client.report import RunFacts, report_document, write_report
 from scheduler_client.run import RunEnd, RunRules, run
-from scheduler_client.spool import Spool
 
 QUEUES_NOTE = "queues"
 """Under this name the spool keeps the configured queues, so that `submit` can check."""

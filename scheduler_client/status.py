@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from data.errors import ServiceStartError
 from data.wire import Json
-from scheduler_client.decisions import Level
-from scheduler_client.explain import explanation
-from scheduler_client.ledger import Ledger
 from scheduler_client.loop import Cycle
-from scheduler_client.view import CardState
+from scheduler_client.policy.decisions import Level
+from scheduler_client.policy.explain import explanation
+from scheduler_client.policy.ledger import Ledger
+from scheduler_client.policy.view import CardState
 
 PREFIX = "colocast_scheduler_"
 _KINDS = {"/status": "application/json", "/metrics": "text/plain; version=0.0.4"}

@@ -20,15 +20,15 @@ from data.domain import (
     Placement,
 )
 from data.errors import NoChampionError, UnknownProfileError
-from serving.bundle import Bundle
-from serving.combination import NEUTRAL
-from serving.demand import demand_estimates
-from serving.estimates import estimates_from
-from serving.explain import Explanation, profile_of, slowdown_contributions
-from serving.interference_rows import forest_question
-from serving.memory import memory_estimates
-from serving.memory_need import measured_peak, memory_need
-from serving.placing import (
+from serving.inference.bundle import Bundle
+from serving.inference.combination import NEUTRAL
+from serving.inference.demand import demand_estimates
+from serving.inference.estimates import estimates_from
+from serving.inference.explain import Explanation, profile_of, slowdown_contributions
+from serving.inference.interference_rows import forest_question
+from serving.inference.memory import memory_estimates
+from serving.inference.memory_need import measured_peak, memory_need
+from serving.inference.placing import (
     CardKind,
     PairKey,
     Sharing,
@@ -37,8 +37,8 @@ from serving.placing import (
     ranked_placements,
     sharing,
 )
-from serving.runtime import runtime_estimates
-from serving.slowdowns import PAIR_COLUMNS, PROFILES, Live, Slowdowns
+from serving.inference.runtime import runtime_estimates
+from serving.inference.slowdowns import PAIR_COLUMNS, PROFILES, Live, Slowdowns
 
 INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
 

@@ -1,4 +1,4 @@
-"""The BentoML service: process, health and lifetime around the routes of ``serving.api``.
+"""The BentoML service: process, health and lifetime around the routes of ``serving.web.api``.
 
 BentoML's own codec ignores unknown fields and reads NaN, and its description of a route knows
 neither ranges nor errors. So the routes are an ASGI application in BentoML's workers, and the
@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from serving.lifeline import end_with_parent
-from serving.mounted import LateApi, site
 from serving.profile_env import (
     TIMEOUT_S,
     WORKERS,
@@ -24,7 +23,8 @@ from serving.profile_env import (
     poll_interval_s,
     token_path,
 )
-from serving.routed import RoutedService
+from serving.web.mounted import LateApi, site
+from serving.web.routed import RoutedService
 
 API = LateApi()
 
@@ -51,10 +51,10 @@ class Predictor:
     """Predictions for a scheduler; holds models and history, does no maths."""
 
     def __init__(self) -> None:
-        from serving.api import Api  # noqa: PLC0415 - not in the supervisor
         from serving.metrics import METRICS  # noqa: PLC0415
         from serving.state import ServingState  # noqa: PLC0415
-        from serving.tokens import tokens_from_file  # noqa: PLC0415
+        from serving.web.api import Api  # noqa: PLC0415 - not in the supervisor
+        from serving.web.tokens import tokens_from_file  # noqa: PLC0415
 
         end_with_parent(os.environ)
         logging.getLogger("serving").setLevel(logging.INFO)

@@ -13,17 +13,17 @@ from data.domain import REGISTERED_MODELS, FinishedJob
 from data.errors import JobLogError
 from data.joblog import Appended, JobLog
 from data.settings import Settings
-from serving.bundle import Bundle
-from serving.champions import Champions, MlflowChampions
-from serving.champions_rest import RestChampions
-from serving.history_state import HistoryState
+from serving.champions.cache import ModelCache
+from serving.champions.rest import RestChampions
+from serving.champions.sources import Champions, MlflowChampions
+from serving.champions.store import ModelStore
+from serving.inference.bundle import Bundle
+from serving.inference.slowdowns import Live
+from serving.live.history_state import HistoryState
 from serving.metrics import Metrics
-from serving.model_cache import ModelCache
 from serving.predictor import Predictor
 from serving.repeater import Repeater
-from serving.slowdowns import Live
-from serving.store import ModelStore
-from serving.wire_models import ModelsAnswer
+from serving.web.wire_models import ModelsAnswer
 
 LOG = logging.getLogger(__name__)
 STOP_S = 1.0
@@ -31,7 +31,7 @@ NEEDED = REGISTERED_MODELS[0]  # without slowdowns there is nothing to schedule 
 
 
 class ServingState:
-    """The backend of ``serving.api``.
+    """The backend of ``serving.web.api``.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ import click
 from data.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.audit import Audit
-    from pipelines.audit_noise import Noise
+    from pipelines.labelling.audit import Audit
+    from pipelines.labelling.audit_noise import Noise
 
 
 @click.command()
@@ -34,9 +34,9 @@ def command(runs: Path | None, out: Path | None, json_path: Path | None, strictn
     by reason as quarantined_REASON and flagged_REASON; and repeat_sd, self_pair_rms, label_sd,
     is_measured, floor and ceiling_r2 of the noise, null where unknown.
     """
-    from pipelines.audit import audited
-    from pipelines.audit_rules import ALL_ROWS, STRICT, AuditRules
     from pipelines.input_tables import input_table
+    from pipelines.labelling.audit import audited
+    from pipelines.labelling.audit_rules import ALL_ROWS, STRICT, AuditRules
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     table, source = input_table("profiling_runs", runs, settings)

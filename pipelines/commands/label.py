@@ -22,7 +22,7 @@ def command(runs: Path | None, out: Path | None, json_path: Path | None) -> None
     """
     from data.tables import write_frame
     from pipelines.input_tables import input_table
-    from pipelines.labels import colocated, slowdown_labels
+    from pipelines.labelling.labels import colocated, slowdown_labels
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     table, source = input_table("profiling_runs", runs, settings)

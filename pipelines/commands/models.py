@@ -18,7 +18,7 @@ SHOWN_METRICS = 4
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write all versions.")
 def command(json_path: Path | None) -> None:
     """List every version of the five registered models, newest first."""
-    from pipelines.registry import Registry
+    from pipelines.registering.registry import Registry
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     registry = Registry(settings.tracking_uri, settings.artifacts_path)

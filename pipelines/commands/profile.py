@@ -9,9 +9,9 @@ import click
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pipelines.profile import Session
-    from pipelines.profile_plan import Measurement
-    from scheduler_client.devices import Device
+    from pipelines.profiling.plan import Measurement
+    from pipelines.profiling.session import Session
+    from scheduler_client.local.devices import Device
 
 
 class Pairs(click.ParamType[int | None]):
@@ -67,10 +67,10 @@ def command(  # noqa: PLR0913 - one argument an option
     With --next it chooses the pairs itself, by what was measured in --out before, and goes on with
     N others each time.
     """
-    from pipelines.profile import JOURNAL_FILE, Session, profile
-    from pipelines.profile_next import profile_next
-    from pipelines.profile_plan import Plan
-    from pipelines.workloads import load_workloads
+    from pipelines.profiling.next_session import profile_next
+    from pipelines.profiling.plan import Plan
+    from pipelines.profiling.session import JOURNAL_FILE, Session, profile
+    from pipelines.profiling.workloads import load_workloads
 
     session = Session(
         load_workloads(workloads),
@@ -96,7 +96,7 @@ def _card(kind: str | None, slot: int) -> "Device":
     from typing import cast
 
     from data.errors import ProfilerError
-    from scheduler_client.devices import DeviceKind, discover
+    from scheduler_client.local.devices import DeviceKind, discover
 
     devices = discover(kind=cast("DeviceKind | None", kind))
     if not 0 <= slot < len(devices):

@@ -14,7 +14,7 @@ from data.settings import Settings
 @click.argument("version")
 def command(name: str, version: str) -> None:
     """Make VERSION of the registered model NAME the champion; running services swap to it."""
-    from pipelines.registry import Registry
+    from pipelines.registering.registry import Registry
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     registry = Registry(settings.tracking_uri, settings.artifacts_path)

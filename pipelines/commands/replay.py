@@ -11,9 +11,9 @@ from data.errors import SettingError
 from data.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.replay import Replay
-    from pipelines.replay_models import Beliefs
-    from pipelines.replay_workloads import Workloads
+    from pipelines.replaying.models import Beliefs
+    from pipelines.replaying.run import Replay
+    from pipelines.replaying.workloads import Workloads
     from scheduler_client.replay.simulation import Costs
 
 _PATH = click.Path(path_type=Path)
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise SettingError("wanted --trace, and one of --cluster and --load")
     if not checkpoint_s > 0 or not restart_s >= 0:
         raise SettingError(f"wanted --checkpoint-s > 0, got {checkpoint_s:g}, and --restart-s >= 0")
-    from pipelines.replay import BY_DEFAULT
+    from pipelines.replaying.run import BY_DEFAULT
 
     names = policies or BY_DEFAULT
     if events is not None and len(names) != 1:
@@ -92,9 +92,9 @@ def _prepared(  # noqa: PLR0913, PLR0917
     costs: "Costs",
 ) -> "Replay":
     from pipelines.input_tables import input_table
-    from pipelines.replay import Replay
-    from pipelines.replay_trace import burst_of, site_for_load, site_from, trace_of
-    from pipelines.replay_workloads import draw, share_scores, workloads_of
+    from pipelines.replaying.run import Replay
+    from pipelines.replaying.trace import burst_of, site_for_load, site_from, trace_of
+    from pipelines.replaying.workloads import draw, share_scores, workloads_of
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     jobs, _ = input_table("jobs", trace, settings)
@@ -113,7 +113,7 @@ def _prepared(  # noqa: PLR0913, PLR0917
 
 
 def _beliefs(model: str, workloads: "Workloads", seed: int, settings: Settings) -> "Beliefs":
-    from pipelines.replay_models import MODEL, none, of_bundle, oracle, other_half
+    from pipelines.replaying.models import MODEL, none, of_bundle, oracle, other_half
 
     if model == "oracle":
         return oracle(workloads)
@@ -121,7 +121,7 @@ def _beliefs(model: str, workloads: "Workloads", seed: int, settings: Settings) 
         return none(workloads)
     if model == "other-half":
         return other_half(workloads, seed)
-    from pipelines.registry import Registry
+    from pipelines.registering.registry import Registry
 
     registry = Registry(settings.tracking_uri, settings.artifacts_path)
     return of_bundle(workloads, registry.load(MODEL, model))
@@ -135,7 +135,7 @@ def _run(  # noqa: PLR0913, PLR0917
     events: Path | None,
     compare: Path | None,
 ) -> None:
-    from pipelines.replay_report import headline, page, replayed
+    from pipelines.replaying.report import headline, page, replayed
 
     results = {}
     for name in names:
@@ -153,7 +153,7 @@ def _run(  # noqa: PLR0913, PLR0917
 
 def _check(path: Path, json_path: Path | None) -> int:
     from data.tables import read_frame
-    from pipelines.replay_check import checked_log
+    from pipelines.replaying.check import checked_log
 
     checked = checked_log(read_frame(path))
     for fault in checked.faults[:20]:

@@ -54,11 +54,11 @@ def command(  # noqa: PLR0913 - one argument an option
     gain_high, coverage (null where it makes no sense).
     """
     from data.settings import Settings
-    from pipelines.challengers import challengers
-    from pipelines.retrain import Retrainer, only_one
-    from pipelines.retrain_report import log_to_stderr, write_challenges
-    from pipelines.retrain_state import RetrainRules
-    from pipelines.shutdown import Shutdown
+    from pipelines.retraining.challengers import challengers
+    from pipelines.retraining.report import log_to_stderr, write_challenges
+    from pipelines.retraining.retrainer import Retrainer, only_one
+    from pipelines.retraining.state import RetrainRules
+    from pipelines.services.shutdown import Shutdown
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     rules = RetrainRules(min_jobs, min_evidence, cooldown_s)

@@ -13,7 +13,7 @@ from data.settings import Settings
 @click.argument("name", type=click.Choice(REGISTERED_MODELS))
 def command(name: str) -> None:
     """Let champion and previous of the registered model NAME change places."""
-    from pipelines.registry import Registry
+    from pipelines.registering.registry import Registry
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     registry = Registry(settings.tracking_uri, settings.artifacts_path)

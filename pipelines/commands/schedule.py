@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from data.settings import Settings
-from scheduler_client.devices import DeviceKind
+from scheduler_client.local.devices import DeviceKind
 
 
 @click.command()

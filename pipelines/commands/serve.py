@@ -24,7 +24,7 @@ def command(host: str, port: int | None, workers: int, token_file: str | None) -
     from pathlib import Path
 
     from data.settings import Settings
-    from pipelines.serve_process import serve_command, serve_environment
+    from pipelines.services.serve_process import serve_command, serve_environment
     from serving.lifeline import SUPERVISOR
 
     settings = Settings.from_mapping(os.environ, Path.cwd())

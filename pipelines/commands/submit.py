@@ -47,9 +47,9 @@ def command(  # noqa: PLR0913 - one argument an option
     import getpass
     from contextlib import closing
 
-    from scheduler_client.spool import Spool
-    from scheduler_client.submission import Submission
-    from scheduler_client.submitting import (
+    from scheduler_client.jobs.spool import Spool
+    from scheduler_client.jobs.submission import Submission
+    from scheduler_client.jobs.submitting import (
         default_job_key,
         found_program,
         known_queue,

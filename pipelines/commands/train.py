@@ -28,7 +28,7 @@ def command(model: str, data_path: Path | None, *, promote: bool | None, missing
     """Train MODEL, register it in MLflow with everything that led to it, and set its alias."""
     from tqdm import tqdm
 
-    from pipelines.registry import Registry
+    from pipelines.registering.registry import Registry
     from pipelines.train import REGISTERED_NAMES, TRAINERS, registered
 
     settings = Settings.from_mapping(os.environ, Path.cwd())

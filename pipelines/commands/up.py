@@ -14,10 +14,18 @@ from data.settings import Settings
 @click.option("--slots", type=click.IntRange(min=1), help="Use at most so many cards.")
 def command(demo: bool, once: bool, slots: int | None) -> None:
     """Start everything, print the addresses, and end it all on Ctrl-C or SIGTERM."""
-    from pipelines.demo import run_loop, sample_demo
-    from pipelines.services import ServiceGroup
-    from pipelines.shutdown import Shutdown
-    from pipelines.up import Plan, addresses, retrainer, scheduler, start, start_trained, watch
+    from pipelines.demo.whole_loop import run_loop, sample_demo
+    from pipelines.services.parts import (
+        Plan,
+        addresses,
+        retrainer,
+        scheduler,
+        start,
+        start_trained,
+        watch,
+    )
+    from pipelines.services.processes import ServiceGroup
+    from pipelines.services.shutdown import Shutdown
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     with Shutdown().installed() as shutdown, ServiceGroup(settings.home / "logs") as group:

@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 
 from scheduler_client.baselines.pending import ByKind
 from scheduler_client.baselines.shortest import GroupMeans
+from scheduler_client.policy.tolerance import ToleranceRule, tolerance
 from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
@@ -17,7 +18,6 @@ from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.spreading import Spreading, SpreadRules
 from scheduler_client.replay.truth import Flags, Floats
 from scheduler_client.replay.victims import EvictionRules, Victims
-from scheduler_client.tolerance import ToleranceRule, tolerance
 
 STEPS = 20
 BEYOND = 1e15  # more GPU seconds than any job has: parts the levels of a key

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from data.domain import Estimate, JobRequest, Resident, Source
-from scheduler_client.decisions import ALONE, Level
-from scheduler_client.policies import Policy
-from scheduler_client.predictions import CardClass, Colocation, JobForecast
+from scheduler_client.policy.decisions import ALONE, Level
+from scheduler_client.policy.policies import Policy
+from scheduler_client.policy.predictions import CardClass, Colocation, JobForecast
+from scheduler_client.policy.usage import Usage, held_gpus
+from scheduler_client.policy.view import CardState, ClusterView, PendingJob, Queue, RunningJob
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.trace import Floats
-from scheduler_client.usage import Usage, held_gpus
-from scheduler_client.view import CardState, ClusterView, PendingJob, Queue, RunningJob
 
 GPU_MODEL = "card"
 COHORT = "all"
@@ -62,7 +62,7 @@ class PairForecasts:
 
 
 class LivePolicy:
-    """Drives a policy of ``scheduler_client.policies`` in a replay.
+    """Drives a policy of ``scheduler_client.policy.policies`` in a replay.
 
     Queues have their nominal quotas and one cohort, in which they borrow without limit. The
     runtime of a job is not predicted.

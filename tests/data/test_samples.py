@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data.sample_data import sample_path, sample_runs, sample_workloads_path
-from pipelines.workloads import load_workloads
+from pipelines.profiling.workloads import load_workloads
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from data.domain import PROFILE_COLUMNS, FinishedJob, Outcome, Segment
 from data.sample_data import sample_runs
-from pipelines.finished_jobs import FinishedJobs
 from pipelines.initial_tables import sample_structures
+from pipelines.retraining.finished_jobs import FinishedJobs
 
 
 def divided(together, alone, known_together):

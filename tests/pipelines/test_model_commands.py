@@ -11,10 +11,10 @@ from sklearn.ensemble import RandomForestRegressor
 from data.errors import RegistryError, SettingError
 from pipelines import evaluate, train
 from pipelines.cli import group
-from pipelines.model_spec import filled_spec
-from pipelines.report import TrainingReport
-from serving.bundle import Bundle
-from serving.compiled import compiled
+from pipelines.registering.model_spec import filled_spec
+from pipelines.registering.report import TrainingReport
+from serving.forest.compiled import compiled
+from serving.inference.bundle import Bundle
 
 NAME = "colocast-memory"
 
@@ -99,8 +99,8 @@ def test_evaluation_is_a_table_and_flat_json(colocast, tmp_path, monkeypatch, ar
 def test_given_files_are_read_by_the_importers(colocast, tmp_path, model):
     from data.sample_data import sample_runs
     from data.tables import write_tables
-    from pipelines.from_runs import memory_runs_from_runs
     from pipelines.initial_tables import sample_structures
+    from pipelines.labelling.from_runs import memory_runs_from_runs
 
     runs = memory_runs_from_runs(sample_runs(), sample_structures())
     parts = np.arange(len(runs)) % 10 < 5  # whole programs: five runs each

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from data.domain import JobRequest, Resident
-from scheduler_client.view import CardState, PendingJob
+from scheduler_client.policy.view import CardState, PendingJob
 
 SCRIPT = Path(__file__).with_name("fake_service.py")
 

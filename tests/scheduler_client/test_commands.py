@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from data.errors import SettingError
 from pipelines.commands import submit
-from scheduler_client.spool import JobState, Spool
+from scheduler_client.jobs.spool import JobState, Spool
 
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2

@@ -5,9 +5,9 @@ import yaml
 
 from data.errors import SettingError
 from scheduler_client.config import SchedulerConfig, config_from, load_config, queues_now
-from scheduler_client.scoring import Bound
-from scheduler_client.tolerance import Direction
-from scheduler_client.view import Queue
+from scheduler_client.policy.scoring import Bound
+from scheduler_client.policy.tolerance import Direction
+from scheduler_client.policy.view import Queue
 
 QUEUE = """
 apiVersion: kueue.x-k8s.io/v1beta2

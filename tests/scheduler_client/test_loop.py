@@ -15,21 +15,21 @@ from data.errors import (
     PredictionUnavailableError,
     SpoolError,
 )
-from scheduler_client.answers import FinishedReceipt
 from scheduler_client.config import PredictionSettings, SchedulerConfig, SchedulerSettings
-from scheduler_client.decide import PolicyRules
-from scheduler_client.decisions import Level
-from scheduler_client.degrade import Forecaster
-from scheduler_client.delivery import Delivery
+from scheduler_client.forecast.answers import FinishedReceipt
+from scheduler_client.forecast.degrade import Forecaster
+from scheduler_client.forecast.remembered import Remembered
+from scheduler_client.jobs.delivery import Delivery
+from scheduler_client.jobs.outbox import Outbox
+from scheduler_client.jobs.placement_note import read_note
+from scheduler_client.jobs.spool import JobState, Spool
+from scheduler_client.jobs.submission import Submission
 from scheduler_client.loop import LoopParts, SchedulerLoop
 from scheduler_client.memory_cluster import InMemoryCluster
-from scheduler_client.outbox import Outbox
-from scheduler_client.placement_note import read_note
-from scheduler_client.policies import policy_named
-from scheduler_client.remembered import Remembered
+from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.decisions import Level
+from scheduler_client.policy.policies import policy_named
 from scheduler_client.run import RunRules, run
-from scheduler_client.spool import JobState, Spool
-from scheduler_client.submission import Submission
 
 DOWN = PredictionUnavailableError("connection refused")
 
@@ -328,7 +328,7 @@ def test_a_cycle_that_fails_is_tried_again_and_said_once(bench, monkeypatch, cap
 
 
 def test_usage_history_and_profiles_survive_a_restart(bench, monkeypatch):
-    monkeypatch.setattr("scheduler_client.remembered.KEEP_S", 0.0)
+    monkeypatch.setattr("scheduler_client.forecast.remembered.KEEP_S", 0.0)
     bench.submit()
     bench.loop.cycle()
     bench.loop.cycle()

@@ -4,11 +4,11 @@ import pytest
 
 from data.domain import Estimate, FinishedJob, Outcome, Segment, Source
 from data.errors import SpoolError
-from scheduler_client.decisions import Level, Reason, Waiting
-from scheduler_client.placement_note import Joined, PlacementNote
+from scheduler_client.jobs.placement_note import Joined, PlacementNote
+from scheduler_client.jobs.spool import Attempt
+from scheduler_client.policy.decisions import Level, Reason, Waiting
 from scheduler_client.report import RunFacts, report_document, write_report
 from scheduler_client.run import RunEnd
-from scheduler_client.spool import Attempt
 
 SEGMENT = Segment(1.0, 2.0, "gpu0", "A100", ("gan",))
 FINISHED = FinishedJob(

@@ -5,11 +5,11 @@ import urllib.request
 import pytest
 
 from data.errors import ServiceStartError
-from scheduler_client.decisions import Decision, Level, Reason, Waiting
-from scheduler_client.explain import explanation
 from scheduler_client.loop import Cycle
+from scheduler_client.policy.decisions import Decision, Level, Reason, Waiting
+from scheduler_client.policy.explain import explanation
+from scheduler_client.policy.view import ClusterView, Queue, RunningJob
 from scheduler_client.status import metrics_text, status_document, status_server
-from scheduler_client.view import ClusterView, Queue, RunningJob
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from sklearn.ensemble import RandomForestRegressor
 from data.domain import PROFILE_COLUMNS
 from data.errors import RegistryError
 from features.pairs import PAIR_COLUMNS, pair_features
-from serving.bundle import Bundle, Calibration, ModelSpec
-from serving.champions import VersionFacts
-from serving.compiled import compiled
-from serving.files import example_values, write_facts
+from serving.champions.files import example_values, write_facts
+from serving.champions.sources import VersionFacts
+from serving.forest.compiled import compiled
+from serving.inference.bundle import Bundle, Calibration, ModelSpec
 
 ANYONE = pd.DataFrame(
     {"side": ["any"], "key": "", "gpu_model": "", "value": 1.4, "lower": 1.0, "upper": 2.5}

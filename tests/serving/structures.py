@@ -14,9 +14,9 @@ from features.structure import (
     structure_features,
     structures_frame,
 )
-from serving.bundle import Bundle, Calibration, ModelSpec
-from serving.compiled import compiled
-from serving.files import example_values
+from serving.champions.files import example_values
+from serving.forest.compiled import compiled
+from serving.inference.bundle import Bundle, Calibration, ModelSpec
 
 STRUCTURES = [
     ModelStructure("dlrm", 64 * (1 + n), embedding_rows=1000 * n, embedding_width=16, depth=n % 4)

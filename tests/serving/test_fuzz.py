@@ -20,16 +20,16 @@ from starlette.responses import Response
 from starlette.routing import Mount
 
 from data.joblog import JobLog
-from serving.api import Api
-from serving.endpoints import ENDPOINTS
-from serving.files import bundle_digest, write_facts
-from serving.forest_check import with_compiled_forest
-from serving.history_state import HistoryState
+from serving.champions.files import bundle_digest, write_facts
+from serving.forest.check import with_compiled_forest
+from serving.live.history_state import HistoryState
 from serving.metrics import Metrics
-from serving.mounted import site
 from serving.predictor import Predictor
-from serving.tokens import Tokens
-from serving.wire_models import ModelsAnswer
+from serving.web.api import Api
+from serving.web.endpoints import ENDPOINTS
+from serving.web.mounted import site
+from serving.web.tokens import Tokens
+from serving.web.wire_models import ModelsAnswer
 from tests.serving.conftest import KEYS, interference_bundle
 from tests.serving.running import RunningService
 from tests.serving.structures import demand_bundle, memory_bundle

@@ -7,9 +7,9 @@ from data.domain import Card, JobRequest, ModelStructure, Pair, Resident
 from data.errors import NoChampionError, UnknownProfileError
 from features.history import RuntimeHistory
 from features.requests import requests_frame
-from serving.forest_check import with_compiled_forest
+from serving.forest.check import with_compiled_forest
+from serving.inference.slowdowns import Live
 from serving.predictor import Predictor
-from serving.slowdowns import Live
 from tests.serving.conftest import KEYS, interference_bundle
 from tests.serving.structures import STRUCTURES, demand_bundle, memory_bundle
 

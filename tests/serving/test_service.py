@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 import mlflow
 import pytest
 
-from serving.files import bundle_digest
+from serving.champions.files import bundle_digest
 from tests.serving.running import RunningService, until
 
 NAME = "colocast-interference"
@@ -169,7 +169,7 @@ def test_swaps_under_load_fail_no_request_and_mix_no_versions(service, registry)
 
 def test_finished_jobs_survive_a_restart_and_registry_outage(tmp_path, started, service):
     """A second service of the same home: no MLflow, the cache and the job log."""
-    from serving.examples import EXAMPLES
+    from serving.web.examples import EXAMPLES
 
     assert service.post("/v1/finished", EXAMPLES["/v1/finished"])[1]["sequence"] == 1
     home = tmp_path / "home"

@@ -13,20 +13,20 @@ from data.wire import from_json, to_json
 from features.history import RuntimeHistory
 from features.pairs import pair_features
 from features.profiles import profiles as profiles_of
-from pipelines.from_runs import jobs_from_runs
-from pipelines.runtime import train_runtime
-from serving.api import Api
-from serving.bundle import Bundle, interval_frame
-from serving.forest_check import with_compiled_forest
-from serving.history_state import HistoryState
+from pipelines.labelling.from_runs import jobs_from_runs
+from pipelines.runtime.training import train_runtime
+from serving.champions.cache import ModelCache
+from serving.forest.check import with_compiled_forest
+from serving.inference.bundle import Bundle, interval_frame
+from serving.inference.runtime import runtime_estimates
+from serving.live.history_state import HistoryState
 from serving.metrics import Metrics
-from serving.model_cache import ModelCache
 from serving.predictor import Predictor
-from serving.runtime import runtime_estimates
 from serving.state import ServingState
-from serving.tokens import Tokens
-from serving.wire_models import RuntimeRequest
-from serving.wire_schema import Reader
+from serving.web.api import Api
+from serving.web.tokens import Tokens
+from serving.web.wire_models import RuntimeRequest
+from serving.web.wire_schema import Reader
 from tests.serving.caller import Caller
 from tests.serving.conftest import interference_bundle
 

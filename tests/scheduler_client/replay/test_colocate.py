@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.simulation import Costs
 from scheduler_client.replay.spreading import SpreadRules
 from scheduler_client.replay.victims import EvictionRules
-from scheduler_client.tolerance import ToleranceRule
 
 GOOD, BAD = np.array([[1.0, 1.05], [1.05, 1.0]]), np.array([[1.9, 1.8], [1.8, 1.9]])
 STEADY = ToleranceRule(least=0.3, most=0.3)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from scheduler_client.baselines.fair_share import FairShare
-from scheduler_client.decide import PolicyRules
-from scheduler_client.policies import policy_named
+from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.policies import policy_named
 from scheduler_client.replay.live import LivePolicy, PairForecasts
 
 GOOD, BAD = np.full((2, 2), 1.05), np.full((2, 2), 1.9)

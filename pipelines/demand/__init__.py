@@ -1,0 +1,1 @@
+"""A job's profile from its model's structure, before it ever ran: fit, measure, report."""

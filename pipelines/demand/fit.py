@@ -1,0 +1,159 @@
+"""Fit the forest that predicts a profile from a structure, and calibrate it signal by signal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestRegressor
+
+from data.domain import PROFILE_COLUMNS, RATIO_SIGNALS, Outcome
+from data.errors import SettingError
+from features.structure import STRUCTURE_COLUMNS, structure_features
+from pipelines.conformal import calibration, outside_factor
+from pipelines.registering.model_spec import filled_spec
+from pipelines.splits import Fold, memory_configuration_folds
+from serving.forest.compiled import compiled
+from serving.inference.bundle import Bundle, Floats
+from serving.inference.demand import SIGNALS_TABLE, Signal, demand_estimates_of_rows, scaled_signals
+
+NAME = "colocast-demand"
+MIN_RUNS = 5
+MIN_MEASURED = 0.5  # share of the runs in which a signal must have been measured
+TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class DemandOptions:
+    """How the forest is grown and calibrated.
+
+    Attributes
+    ----------
+    trees, min_samples_leaf : int
+    max_features : float
+        Share of the features that a split may choose from.
+    folds : int
+        Of the calibration.
+    """
+
+    trees: int = 100
+    min_samples_leaf: int = 2
+    max_features: float = 0.5
+    folds: int = 5
+
+
+def measured_signals(memory_runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Signal]]:
+    """Return the runs and the signals to learn, each measured in every one of the runs.
+
+    Parameters
+    ----------
+    memory_runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+
+    Returns
+    -------
+    runs : DataFrame
+        Those that ended well, and in which all of the signals were measured.
+    signals : list of Signal
+        Those measured in at least half of the runs that ended well. What is no ratio is learnt
+        as a logarithm, and each is divided by its spread, so that none drowns the others.
+
+    Raises
+    ------
+    SettingError
+        With fewer than five such runs.
+    """
+    ok = memory_runs[memory_runs["outcome"] == Outcome.OK]
+    share = ok.reindex(columns=list(PROFILE_COLUMNS)).notna().mean()
+    names = [name for name in PROFILE_COLUMNS if share[name] >= MIN_MEASURED]
+    runs = ok.dropna(subset=names).reset_index(drop=True) if names else ok.iloc[:0]
+    if len(runs) < MIN_RUNS:
+        raise SettingError(f"found {len(runs)} runs with signals, wanted {MIN_RUNS} or more")
+    return runs, [_signal(name, runs[name].to_numpy(np.float64)) for name in names]
+
+
+def uncalibrated_demand_bundle(
+    runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
+) -> Bundle:
+    """Return the fitted forest with its table of signals; intervals are empty."""
+    features = structure_features(runs)[list(STRUCTURE_COLUMNS)]
+    targets = scaled_signals(runs, signals)
+    forest = RandomForestRegressor(
+        options.trees,
+        min_samples_leaf=options.min_samples_leaf,
+        max_features=options.max_features,
+        random_state=seed,
+    ).fit(features, targets if len(signals) > 1 else targets[:, 0])
+    predict = compiled(forest)
+    table = pd.DataFrame(
+        {
+            "signal": [signal.name for signal in signals],
+            "scale": [signal.scale for signal in signals],
+            "is_log": [signal.is_log for signal in signals],
+        }
+    )
+    spec = filled_spec(NAME, features, predict, floor=0.0)
+    return Bundle(spec, f"{NAME}/unregistered", predict, forest, {SIGNALS_TABLE: table})
+
+
+def calibrated_demand_bundle(
+    runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
+) -> tuple[Bundle, dict[str, pd.DataFrame]]:
+    """Return the fitted forest with intervals, and the held-out answers they rest on.
+
+    Returns
+    -------
+    bundle : Bundle
+    held_out : dict of signal to DataFrame
+        As `held_out_demand`, by configuration.
+
+    Raises
+    ------
+    SettingError
+        If the runs are of a single configuration.
+    """
+    folds = memory_configuration_folds(runs, options.folds, seed)
+    held_out = held_out_demand(runs, signals, folds, options, seed)
+    bundle = uncalibrated_demand_bundle(runs, signals, options, seed)
+    found = np.concatenate([scaled_residuals(held_out[signal.name], signal) for signal in signals])
+    rows = pd.concat([held_out[signal.name].assign(signal=signal.name) for signal in signals])
+    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
+    calibrated = calibration(found, [rows["signal"].astype("str")], outside=outside)
+    return replace(bundle, spec=replace(bundle.spec, calibration=calibrated)), held_out
+
+
+def held_out_demand(
+    runs: pd.DataFrame,
+    signals: Sequence[Signal],
+    folds: Sequence[Fold],
+    options: DemandOptions,
+    seed: int,
+) -> dict[str, pd.DataFrame]:
+    """Return what a forest that never saw them answers for the held-out runs.
+
+    Returns
+    -------
+    dict of signal to DataFrame, indexed by position in `runs`
+        ``value`` (the signal's unit), ``in_domain``, ``fold`` and ``observed`` (as measured).
+    """
+    parts: dict[str, list[pd.DataFrame]] = {signal.name: [] for signal in signals}
+    for fold in folds:
+        bundle = uncalibrated_demand_bundle(runs.iloc[fold.train], signals, options, seed)
+        asked = runs.iloc[fold.test]
+        for name, estimates in demand_estimates_of_rows(bundle, asked).items():
+            kept = estimates[["value", "in_domain"]].assign(fold=fold.name, observed=asked[name])
+            parts[name].append(kept.set_axis(fold.test))
+    return {name: pd.concat(frames).sort_index() for name, frames in parts.items()}
+
+
+def scaled_residuals(rows: pd.DataFrame, signal: Signal) -> Floats:
+    """Return observed minus predicted, on the scale that the forest learns."""
+    sides = [rows[name].to_numpy(np.float64) for name in ("observed", "value")]
+    if signal.is_log:
+        sides = [np.log1p(side) for side in sides]
+    return np.asarray((sides[0] - sides[1]) / signal.scale, dtype=np.float64)
+
+
+def _signal(name: str, values: Floats) -> Signal:
+    is_log = name.rsplit("_", 1)[0] not in RATIO_SIGNALS
+    spread = float(np.std(np.log1p(values) if is_log else values))
+    return Signal(name, spread if spread > TINY else 1.0, is_log)

@@ -1,0 +1,1 @@
+"""What ``make run`` does, on this machine and on real programs."""

@@ -1,0 +1,1 @@
+"""Slowdown of two jobs on one card: fit, measure, report."""

@@ -1,0 +1,199 @@
+"""Measure the interference model on pairs, configurations and families that it never saw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+
+from data.errors import SettingError
+from features.profiles import profiles, proven_exclusive
+from pipelines.interference.baselines import baseline_estimates
+from pipelines.interference.few_pairs import SEEDS, answers_after, averaged
+from pipelines.interference.fit import (
+    KINDS,
+    ForestOptions,
+    InterferenceData,
+    calibrated_bundle,
+    possible_folds,
+)
+from pipelines.interference.metrics import split_row
+from pipelines.labelling.audit import audited
+from pipelines.labelling.audit_noise import Noise
+from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
+from pipelines.progress import progress
+from pipelines.splits import Fold
+from serving.inference.interference import NEW_PAIR, PROFILES_TABLE, slowdown_estimates
+
+OUTER_FOLDS = {"pair": 5, "configuration": 10, "family": 20}
+"""Held out in turn; up to twenty families one by one."""
+
+GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked.
+
+    Attributes
+    ----------
+    measured : sequence of int
+        For how many measured pairs of each new job to report: 0 is before the first. By pair no
+        job is new, and only 0 is reported.
+    rules : AuditRules
+        Which rows are learnt from and asked about.
+    """
+
+    measured: Sequence[int] = (0,)
+    rules: AuditRules = field(default_factory=AuditRules)
+
+
+PLAN = Plan()
+
+
+def evaluate_interference(
+    runs: pd.DataFrame,
+    splits: Sequence[str],
+    seed: int,
+    options: ForestOptions | None = None,
+    plan: Plan = PLAN,
+) -> list[dict[str, object]]:
+    """Return one flat row of metrics for each way of holding out.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+        Audited first; what is quarantined is neither learnt from nor tested on.
+    splits : sequence of {"pair", "configuration", "family"}
+    seed : int
+    options : ForestOptions, optional
+    plan : Plan
+
+    Returns
+    -------
+    list of dict
+        As `split_row`, with ``k`` (measured pairs), ``draws`` (of these pairs, over which the
+        metrics are averaged) and ``r2_sd`` (among the draws); ``split`` of k > 0 ends in ``_k``
+        and the number. In every fold the model is fitted and its intervals are calibrated on the
+        rows of the other folds only, and it answers through the service's own functions.
+
+    Raises
+    ------
+    SettingError
+        If a split is unknown, or the labels are too few for it.
+    """
+    unknown = [name for name in splits if name not in OUTER_FOLDS]
+    if unknown:
+        wanted = ", ".join(OUTER_FOLDS)
+        raise SettingError(f"found the split {unknown[0]!r}, wanted some of {wanted}")
+    audit = audited(runs, plan.rules)
+    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
+    data = InterferenceData(audit.labels, profiles(runs), floor)
+    trial = _Trial(data, audit.noise, options or ForestOptions(), seed)
+    return [
+        row
+        for name in splits
+        for row in trial.rows(name, (0,) if name == NEW_PAIR else plan.measured)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What is learnt from and asked, by which options."""
+
+    data: InterferenceData
+    noise: Noise
+    options: ForestOptions
+    seed: int
+
+    def rows(self, split: str, measured: Sequence[int]) -> list[dict[str, object]]:
+        """Return one row for each number of measured pairs."""
+        labels = self.data.labels
+        folds = possible_folds(split, labels, OUTER_FOLDS[split], self.seed)
+        if not folds:
+            raise SettingError(f"found no way to hold out by {split} in {len(labels)} labels")
+        trivial = baseline_estimates(self.data, folds)
+        found: dict[int, list[dict[str, object]]] = {k: [] for k in measured}
+        for (k, _), answers in self._answers(split, folds, measured).items():
+            name = f"{split}_k{k}" if k else split
+            found[k].append(split_row(name, answers, trivial, self.noise))
+        return [{**averaged(rows), "k": k} for k, rows in found.items()]
+
+    def _answers(
+        self, split: str, folds: Sequence[Fold], measured: Sequence[int]
+    ) -> dict[tuple[int, int], pd.DataFrame]:
+        draws = [(k, draw) for k in measured for draw in range(SEEDS if k else 1)]
+        parts: dict[tuple[int, int], list[pd.DataFrame]] = {each: [] for each in draws}
+        for fold in progress(folds, f"evaluating by {split}"):
+            learnt = self.data.of_rows(fold.train)
+            bundle, _ = calibrated_bundle(learnt, self.options, self.seed, (split,))
+            for k, draw in draws:
+                answers = answers_after(bundle, self.data.labels, fold, k, self.seed + draw)
+                parts[k, draw].append(answers)
+        return {each: pd.concat(found).sort_index() for each, found in parts.items()}
+
+
+def evaluate_given_interference(
+    train: pd.DataFrame, test: pd.DataFrame, seed: int, options: ForestOptions | None = None
+) -> dict[str, object]:
+    """Return one flat row of metrics for a test set whose jobs may be unknown.
+
+    Parameters
+    ----------
+    train, test : DataFrame, ``data.schemas.PROFILING_RUNS``
+        Every colocated run of `test` that has a label is asked, audited or not; for answers to
+        the same question every such run of `train` is learnt from. A job that `test` never ran
+        alone has its baseline and profile from `train`.
+    seed : int
+    options : ForestOptions, optional
+
+    Returns
+    -------
+    dict
+        As `split_row`, with ``split`` ``given``, ``unlabelled`` (colocated runs of `test` without
+        a label) and ``model_share`` (share of rows that had both profiles).
+
+    Raises
+    ------
+    SettingError
+        If no colocated run of `test` has a label.
+    """
+    audit = audited(train, ALL_ROWS)
+    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
+    data = InterferenceData(audit.labels, profiles(train), floor)
+    bundle, _ = calibrated_bundle(data, options or ForestOptions(), seed, KINDS)
+    known = _with_baselines(train, test)
+    asked = audited(known, ALL_ROWS)
+    labels = asked.labels[asked.labels["run_id"].isin(test["run_id"])].reset_index(drop=True)
+    if labels.empty:
+        raise SettingError("found no colocated run with a baseline in the test set, wanted some")
+    tables = {**bundle.tables, PROFILES_TABLE: profiles(known)}
+    estimates = slowdown_estimates(replace(bundle, tables=tables), labels)
+    rows = estimates.assign(slowdown=labels["slowdown"])
+    trivial = baseline_estimates(
+        _joined(data, labels, tables[PROFILES_TABLE]), [_last(data, labels)]
+    )
+    trivial = trivial.set_axis(labels.index)
+    return {
+        **split_row(GIVEN, rows, trivial, asked.noise),
+        "unlabelled": int(test["neighbour_key"].notna().sum()) - len(labels),
+        "model_share": float((rows["source"] == "model").mean()),
+    }
+
+
+def _with_baselines(train: pd.DataFrame, test: pd.DataFrame) -> pd.DataFrame:
+    """Return the test runs, and the exclusive runs of jobs that they lack."""
+    keys = ["job_key", "gpu_model"]
+    alone = test[proven_exclusive(test)]
+    has_own = pd.MultiIndex.from_frame(train[keys]).isin(pd.MultiIndex.from_frame(alone[keys]))
+    borrowed = train[proven_exclusive(train) & ~has_own & ~train["run_id"].isin(test["run_id"])]
+    return pd.concat([test, borrowed], ignore_index=True)
+
+
+def _joined(data: InterferenceData, labels: pd.DataFrame, table: pd.DataFrame) -> InterferenceData:
+    both = pd.concat([data.labels, labels], ignore_index=True)
+    return InterferenceData(both, table, data.floor)
+
+
+def _last(data: InterferenceData, labels: pd.DataFrame) -> Fold:
+    positions = pd.RangeIndex(len(data.labels) + len(labels)).to_numpy()
+    return Fold(GIVEN, positions[: len(data.labels)], positions[len(data.labels) :])

@@ -1,0 +1,289 @@
+"""Fit the interference forest, and calibrate it by how new a pair is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestRegressor
+
+from data.errors import SettingError
+from features.effect_kernel import EffectKernel
+from features.effect_tables import effects_from
+from features.pairs import pair_features
+from pipelines.conformal import calibration, outside_factor, residual_quantiles
+from pipelines.interference.cold_start import cold_start_table
+from pipelines.interference.forest_weight import forest_weights
+from pipelines.labelling.label_effects import LabelEffects, label_effects
+from pipelines.registering.model_spec import filled_spec
+from pipelines.splits import INTERFERENCE_SPLITS, Fold, Positions
+from serving.forest.compiled import compiled
+from serving.inference.bundle import Bundle, Calibration, Floats, Scale
+from serving.inference.interference import (
+    COLD_START_TABLE,
+    NEW_CONFIGURATION,
+    NEW_FAMILY,
+    NEW_PAIR,
+    PROFILES_TABLE,
+    SEEN_TABLE,
+    slowdown_estimates,
+)
+from serving.inference.interference_rows import WEIGHT_TABLE, has_effects, with_effects
+
+NAME = "colocast-interference"
+KINDS = (NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
+MIN_LABELS = 10
+MIN_RESIDUALS = 10
+CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
+
+
+@dataclass(frozen=True, slots=True)
+class ForestOptions:
+    """How the forest is grown and calibrated.
+
+    Attributes
+    ----------
+    trees, min_samples_leaf : int
+    max_features : float
+        Share of the features that a split may choose from.
+    scale : {"identity", "log"}
+        What is learnt: the slowdown or its logarithm. Effects of jobs are learnt on the latter
+        only; the forest then corrects them.
+    folds : int
+        Of the calibration, for each kind of novelty.
+    """
+
+    trees: int = 150
+    min_samples_leaf: int = 5
+    max_features: float = 0.4
+    scale: Scale = "log"
+    folds: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class InterferenceData:
+    """What is learnt from.
+
+    Attributes
+    ----------
+    labels : DataFrame, ``data.schemas.LABELS``
+    profiles : DataFrame, ``data.schemas.PROFILES``
+        Of every job key in `labels`, and of any others.
+    floor : float
+        Lowest slowdown that the noise explains.
+    """
+
+    labels: pd.DataFrame
+    profiles: pd.DataFrame
+    floor: float
+
+    def of_rows(self, positions: Positions) -> "InterferenceData":
+        """Return the same with some of the labels only."""
+        return replace(self, labels=self.labels.iloc[positions])
+
+
+def uncalibrated_bundle(
+    data: InterferenceData,
+    options: ForestOptions,
+    seed: int,
+    like: Bundle | None = None,
+) -> Bundle:
+    """Return the fitted forest with its tables; intervals are empty.
+
+    Parameters
+    ----------
+    data : InterferenceData
+    options : ForestOptions
+    seed : int
+    like : Bundle, optional
+        One from more rows, which says how effects are shared and how far the forest's
+        corrections are trusted; both are learnt otherwise.
+
+    Raises
+    ------
+    UnknownProfileError
+        If a labelled job has no profile.
+
+    Notes
+    -----
+    The forest learns each label twice. With the effects, it learns what they leave over where
+    each pair is predicted from all other pairs, as new pairs will be: Wolpert, "Stacked
+    generalization", Neural Networks 1992. Without them, it learns the whole. How far its
+    corrections can be trusted is measured on held-out pairs: without any signal in the profiles
+    they are little but noise.
+    """
+    labels = data.labels
+    found = _effects(data, options, seed, bundle_kernel(like) if like else None)
+    rows, target = _lessons(data, options, found)
+    forest = _forest(options, seed).fit(rows, target)
+    predict = compiled(forest)
+    spec = filled_spec(NAME, rows, predict, floor=data.floor, scale=options.scale)
+    tables = {
+        PROFILES_TABLE: data.profiles.reset_index(drop=True),
+        SEEN_TABLE: _seen(labels),
+        COLD_START_TABLE: cold_start_table(labels),
+        **(found.tables if found else {}),
+    }
+    if found:
+        known = like.tables.get(WEIGHT_TABLE) if like else None
+        quick = _forest(replace(options, trees=max(1, options.trees // 3)), seed)
+        tables[WEIGHT_TABLE] = (
+            forest_weights(labels, data.profiles, found, quick, seed) if known is None else known
+        )
+    return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
+
+
+def _lessons(
+    data: InterferenceData, options: ForestOptions, found: LabelEffects | None
+) -> tuple[pd.DataFrame, Floats]:
+    """Return the forest's training rows and targets."""
+    features = pair_features(data.profiles, data.labels)
+    slowdown = data.labels["slowdown"].to_numpy(np.float64)
+    target = np.log(slowdown) if options.scale == "log" else slowdown
+    if found is None:
+        return features, target
+    corrected = with_effects(features, found.pairs, found.left_out)
+    unknown = with_effects(features, found.pairs, np.full(len(target), np.nan))
+    rows = pd.concat([corrected, unknown], ignore_index=True)
+    return rows, np.concatenate([target - found.left_out, target])
+
+
+def _forest(options: ForestOptions, seed: int) -> RandomForestRegressor:
+    return RandomForestRegressor(
+        options.trees,
+        min_samples_leaf=options.min_samples_leaf,
+        max_features=options.max_features,
+        random_state=seed,
+    )
+
+
+def _effects(
+    data: InterferenceData, options: ForestOptions, seed: int, kernel: EffectKernel | None
+) -> LabelEffects | None:
+    if options.scale != "log":
+        return None
+    return label_effects(data.labels, data.profiles, seed, kernel)
+
+
+def calibrated_bundle(
+    data: InterferenceData, options: ForestOptions, seed: int, kinds: Sequence[str] = KINDS
+) -> tuple[Bundle, Mapping[str, pd.DataFrame]]:
+    """Return the fitted forest with intervals, and the held-out answers they rest on.
+
+    Parameters
+    ----------
+    data : InterferenceData
+    options : ForestOptions
+    seed : int
+    kinds : sequence of str
+        Kinds of novelty to calibrate for; any other gets the widest of them.
+
+    Returns
+    -------
+    bundle : Bundle
+    held_out : mapping of kind to DataFrame
+        As `held_out_estimates` gives; kinds that these labels do not allow are left out.
+
+    Raises
+    ------
+    SettingError
+        With fewer than ten labels, or where no kind leaves enough rows to calibrate on.
+    """
+    if len(data.labels) < MIN_LABELS:
+        raise SettingError(f"found {len(data.labels)} slowdown labels, wanted {MIN_LABELS} or more")
+    bundle = uncalibrated_bundle(data, options, seed)
+    quick = replace(options, trees=min(options.trees, CALIBRATION_TREES))
+    held_out = {}
+    for kind in kinds:
+        folds = possible_folds(kind, data.labels, options.folds, seed)
+        estimates = held_out_estimates(data, folds, quick, seed, bundle)
+        if len(estimates) >= MIN_RESIDUALS:
+            held_out[kind] = estimates
+    if not held_out:
+        raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
+    spec = replace(bundle.spec, calibration=_calibration(held_out, data, options.scale))
+    return replace(bundle, spec=spec), held_out
+
+
+def possible_folds(kind: str, labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
+    """Return the folds of one kind of novelty; none where the labels have one group only."""
+    try:
+        made = INTERFERENCE_SPLITS[kind](labels, folds, seed)
+    except SettingError:
+        return []
+    return [fold for fold in made if len(fold.train) >= 2 and len(fold.test)]
+
+
+def bundle_kernel(bundle: Bundle) -> EffectKernel | None:
+    """Return how the bundle shares effects, None where it has none."""
+    return effects_from(bundle.tables)[0].kernel if has_effects(bundle) else None
+
+
+def held_out_estimates(
+    data: InterferenceData,
+    folds: Sequence[Fold],
+    options: ForestOptions,
+    seed: int,
+    like: Bundle | None = None,
+) -> pd.DataFrame:
+    """Return what a model that never saw them answers for the held-out rows.
+
+    Parameters
+    ----------
+    data : InterferenceData
+    folds : sequence of Fold
+    options : ForestOptions
+    seed : int
+    like : Bundle, optional
+        As in `uncalibrated_bundle`. One learnt from all of `data` spares learning the same in
+        every fold, for some twenty numbers that have seen the held-out rows.
+
+    Returns
+    -------
+    DataFrame, indexed by position in ``data.labels``
+        ``value`` (slowdown), ``in_domain``, ``fold`` (what was held out) and ``slowdown`` (as
+        measured). Rows that no fold tests are not in it.
+    """
+    parts = []
+    for fold in folds:
+        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)
+        asked = data.labels.iloc[fold.test]
+        estimates = slowdown_estimates(bundle, asked)[["value", "in_domain"]]
+        estimates = estimates.assign(fold=fold.name, slowdown=asked["slowdown"])
+        parts.append(estimates.set_axis(fold.test))
+    if not parts:
+        return pd.DataFrame(columns=["value", "in_domain", "fold", "slowdown"])
+    return pd.concat(parts).sort_index()
+
+
+def residuals(estimates: pd.DataFrame, scale: Scale) -> Floats:
+    """Return observed minus predicted slowdowns, on the scale that is learnt."""
+    observed, value = estimates["slowdown"], estimates["value"]
+    if scale == "log":
+        observed, value = np.log(observed), np.log(value)
+    return (observed - value).to_numpy(np.float64)
+
+
+def _calibration(
+    held_out: Mapping[str, pd.DataFrame], data: InterferenceData, scale: Scale
+) -> Calibration:
+    rows = pd.concat([frame.assign(kind=kind) for kind, frame in held_out.items()])
+    found = residuals(rows, scale)
+    gpu_models = data.labels["gpu_model"].astype("str").to_numpy()[rows.index]
+    kinds = rows["kind"].astype("str").reset_index(drop=True)
+    # The hardest kind that could be held out stands for all that are as new or newer.
+    hardest = list(held_out)[-1]
+    default = residual_quantiles(found[rows["kind"].to_numpy() == hardest])
+    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
+    groupings = [kinds]
+    if len(np.unique(gpu_models)) > 1:
+        groupings.append(kinds + "/" + gpu_models)
+    return calibration(found, groupings, default, outside)
+
+
+def _seen(labels: pd.DataFrame) -> pd.DataFrame:
+    sides = [
+        labels[["job_key", "family"]],
+        labels[["neighbour_key", "neighbour_family"]].set_axis(["job_key", "family"], axis=1),
+    ]
+    return pd.concat(sides).drop_duplicates(ignore_index=True)

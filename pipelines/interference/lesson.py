@@ -1,0 +1,69 @@
+"""What finished jobs teach the interference model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from features.pairs import profile_positions
+from features.profiles import profiles
+from pipelines.interference.training import train_interference
+from pipelines.labelling.audit import audited
+from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.production import production_runs
+from serving.inference.bundle import Bundle
+from serving.inference.interference import slowdown_estimates
+
+MODEL = "colocast-interference"
+PAIR = ["job_key", "neighbour_key", "gpu_model"]
+
+
+class InterferenceLesson:
+    """Audited slowdowns from profiling runs and from jobs of the log; see ``challenge.Lesson``.
+
+    Each version brings the profiles it was trained with, and is asked with those: a pair that
+    was never profiled then is a cold start to it.
+
+    Parameters
+    ----------
+    known : DataFrame, ``data.schemas.PROFILING_RUNS``
+    finished : FinishedJobs
+    seed : int
+    """
+
+    models = (MODEL,)
+
+    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+        self._known, self._finished, self._seed = known, finished, seed
+        runs = production_runs(finished.jobs, known)
+        entries = pd.Series(finished.sequences, index=runs["run_id"], dtype="int64")
+        labels = audited(_together(known, runs)).labels
+        labels = labels[labels["run_id"].isin(entries.index)]
+        labels = labels.assign(sequence=labels["run_id"].map(entries)).sort_values("sequence")
+        self._labels = labels.reset_index(drop=True)
+        self.sequences = self._labels["sequence"].to_numpy(np.int64)
+        self.groups = self._labels[PAIR].agg("\n".join, axis="columns").to_numpy(dtype=np.str_)
+
+    def trained(self, until: int) -> Sequence[Trained]:
+        """Return the model and its report; jobs after `until` have no part in it."""
+        learnt = self._finished.until(until)
+        runs = _together(self._known, production_runs(learnt.jobs, self._known))
+        audit, found = audited(runs), profiles(runs)
+        # A neighbour that never ran alone has no profile to learn from yet.
+        at = profile_positions(found, audit.labels)
+        is_profiled = (at[:, 0] >= 0) & (at[:, 1] >= 0)
+        return [train_interference(audit.labels.loc[is_profiled], found, self._seed, audit)]
+
+    def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
+        """Return errors of the log slowdown, and whether the interval held it."""
+        asked = self._labels[self.sequences > after]
+        value, lower, upper = ends(slowdown_estimates(bundles[0], asked[PAIR]))
+        observed = asked["slowdown"].to_numpy(np.float64)
+        within = (lower <= observed) & (observed <= upper)
+        return Answers(np.abs(np.log(value / observed)), within.astype(np.float64))
+
+
+def _together(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    frames = [frame for frame in (known, runs) if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else known

@@ -1,0 +1,70 @@
+"""How well a job's sharing class (0 harmless, 1, 2 harmful) is told before and after pairs.
+
+The classes are Lucid's "sharing score": Hu et al., "Lucid", ASPLOS 2023.
+"""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
+
+from features.effect_jobs import Floats, effect_jobs, stand
+from features.effect_kernel import EffectRows
+from features.effect_tables import effects_from
+from features.effects import effect_estimates
+from pipelines.labelling.label_effects import label_effects
+
+TREES = 300
+MEMORY = "gpu_mem_mib_mean"
+
+
+def share_answers(
+    shares: pd.DataFrame, profiles: pd.DataFrame, labels: pd.DataFrame | None, seed: int
+) -> NDArray[np.intp]:
+    """Return the class of each job, told by a forest that knows no job of its family.
+
+    Parameters
+    ----------
+    shares : DataFrame, ``data.schemas.SHARE_LABELS``
+    profiles : DataFrame, ``data.schemas.PROFILES``
+        Of every job in `shares`.
+    labels : DataFrame, ``data.schemas.LABELS``, optional
+        Measured pairs, the jobs' own among them: then what effects say of each job beside itself,
+        and on average as the slowed job and as the neighbour, are inputs too.
+    seed : int
+
+    Returns
+    -------
+    intp array of shape (n_shares,)
+        Compare with ``share_label``.
+    """
+    keys = ["job_key", "gpu_model"]
+    table = shares.merge(profiles, on=keys, how="left", validate="one_to_one")
+    inputs = _profile_inputs(table)
+    if labels is not None:
+        inputs = np.column_stack([inputs, _effect_inputs(table, profiles, labels, seed)])
+    family = table["family"].to_numpy(dtype=str)
+    classes = table["share_label"].to_numpy(np.intp)
+    answers = np.zeros_like(classes)
+    for name in np.unique(family):
+        new = family == name
+        forest = RandomForestClassifier(TREES, min_samples_leaf=2, random_state=seed)
+        answers[new] = forest.fit(inputs[~new], classes[~new]).predict(inputs[new])
+    return answers
+
+
+def _profile_inputs(table: pd.DataFrame) -> Floats:
+    jobs = effect_jobs(table, stand(table))
+    memory = np.log2(table.reindex(columns=[MEMORY])[MEMORY].fillna(1.0).clip(lower=1.0))
+    return np.column_stack([jobs.busy, jobs.dram, memory, jobs.log2_batch])
+
+
+def _effect_inputs(
+    table: pd.DataFrame, profiles: pd.DataFrame, labels: pd.DataFrame, seed: int
+) -> Floats:
+    learnt, missing = effects_from(label_effects(labels, profiles, seed).tables)
+    jobs = effect_jobs(table, missing)
+    n = len(table)
+    job, neighbour = (each.ravel() for each in np.meshgrid(np.arange(n), np.arange(n)))
+    grid = effect_estimates(learnt, EffectRows(jobs, job, neighbour)).reshape(n, n)
+    return np.column_stack([np.diag(grid), grid.mean(axis=0), grid.mean(axis=1)])

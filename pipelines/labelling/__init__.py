@@ -1,0 +1,1 @@
+"""Labels: slowdowns from profiling runs, and the audit that decides which may teach."""

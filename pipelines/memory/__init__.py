@@ -1,0 +1,1 @@
+"""Peak GPU memory from a model's structure: fit, measure, report."""

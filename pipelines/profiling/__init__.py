@@ -1,0 +1,1 @@
+"""Profiling sessions: commands measured alone and in pairs on this machine."""

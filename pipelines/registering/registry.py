@@ -1,0 +1,278 @@
+"""The model registry: it alone writes to MLflow; what serves is named by an alias."""
+
+import fcntl
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlflow import MlflowClient
+from mlflow.entities.model_registry import ModelVersion
+from mlflow.exceptions import MlflowException
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+from data.errors import NoChampionError, RegistryError, shown
+from pipelines.registering.errors import registry_errors
+from pipelines.registering.mlflow_quiet import silence
+from pipelines.registering.report import TrainingReport
+from pipelines.registering.run_log import DIGEST_TAG, log_report, log_version, started_run
+from serving.champions.files import read_bundle
+from serving.inference.bundle import Bundle
+
+CHAMPION = "champion"
+PREVIOUS = "previous"
+_SQLITE = "sqlite:///"
+_ABSENT = "RESOURCE_DOES_NOT_EXIST"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredVersion:
+    """One version as the registry lists it.
+
+    Attributes
+    ----------
+    created_time : float
+        Seconds since 1970, UTC.
+    digest : str or None
+        As ``serving.champions.files.bundle_digest`` gives it; None on a version that is not ours.
+    """
+
+    name: str
+    version: str
+    created_time: float
+    digest: str | None
+    run_id: str | None
+    aliases: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class Registry:
+    """Registered models behind aliases; never stages.
+
+    Parameters
+    ----------
+    tracking_uri : str
+        A SQLite file (``sqlite:///…``) or an MLflow server.
+    artifacts_path : Path
+        Where new experiments keep their files; a server has its own place and ignores it.
+
+    Raises
+    ------
+    RegistryError
+        If the store is out of reach.
+    """
+
+    def __init__(self, tracking_uri: str, artifacts_path: Path) -> None:
+        silence()
+        self._uri = tracking_uri
+        self._artifacts = artifacts_path if tracking_uri.startswith(_SQLITE) else None
+        with self._errors("open the registry"), _first_use(tracking_uri):
+            self._client = MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)
+            self._client.search_registered_models(max_results=1)
+
+    def register(
+        self, bundle: Bundle, report: TrainingReport, parent_run_id: str | None = None
+    ) -> str:
+        """Log one training run with everything about it, and register its model.
+
+        Parameters
+        ----------
+        bundle : Bundle
+        report : TrainingReport
+        parent_run_id : str, optional
+            Run under which MLflow's UI nests this one.
+
+        Returns
+        -------
+        str
+            The new version; no alias points at it yet.
+
+        Raises
+        ------
+        RegistryError
+            If anything could not be written. The run is then marked as failed, and there is no
+            new version.
+        """
+        name = bundle.spec.name
+        with self._errors(f"register {name}"):
+            run_id = started_run(self._client, name, self._artifacts, parent_run_id)
+            with self._ended(run_id):
+                log_report(self._client, run_id, report)
+                return log_version(self._client, run_id, bundle, report)
+
+    def promote(self, name: str, version: str) -> None:
+        """Point ``champion`` at a version, and ``previous`` at the champion before it.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version.
+        """
+        self._version(name, version)
+        former = self.champion(name)
+        if former == version:
+            return
+        # In this order a crash between the two leaves the champion where it was.
+        if former is not None:
+            self.set_alias(name, PREVIOUS, former)
+        self.set_alias(name, CHAMPION, version)
+
+    def rollback(self, name: str) -> str:
+        """Let champion and previous change places, and return the champion's version.
+
+        Raises
+        ------
+        RegistryError
+            If there is no previous champion.
+        """
+        previous = self.previous(name)
+        if previous is None:
+            raise RegistryError(f"{name}: found no previous champion, wanted one to go back to")
+        self.promote(name, previous)
+        return previous
+
+    def set_alias(self, name: str, alias: str, version: str) -> None:
+        """Point any alias at a version.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version.
+        """
+        self._version(name, version)
+        with self._errors(f"point {alias} at {name}/{version}"):
+            self._client.set_registered_model_alias(name, alias, version)
+
+    def set_tags(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+        """Write tags on a version, such as the gate's verdict.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version.
+        """
+        self._version(name, version)
+        with self._errors(f"tag {name}/{version}"):
+            for key, value in tags.items():
+                self._client.set_model_version_tag(name, version, key, value)
+
+    def champion(self, name: str) -> str | None:
+        """Return the version that serves, or None."""
+        return self._aliases(name).get(CHAMPION)
+
+    def previous(self, name: str) -> str | None:
+        """Return the version that served before, or None."""
+        return self._aliases(name).get(PREVIOUS)
+
+    def versions(self, name: str) -> list[RegisteredVersion]:
+        """Return all versions of a model, newest first; none where the model is unknown."""
+        aliases = self._aliases(name)
+        with self._errors(f"list {name}"):
+            listed = [self._listed(version, aliases) for version in self._all_versions(name)]
+        return sorted(listed, key=lambda version: int(version.version), reverse=True)
+
+    def load(self, name: str, alias_or_version: str) -> Bundle:
+        """Return a version, by its number or by an alias, read and checked.
+
+        Raises
+        ------
+        NoChampionError
+            If the alias ``champion`` is asked for and points nowhere.
+        RegistryError
+            If there is no such version or alias.
+        BadModelError
+            If the version fails its checks.
+        """
+        version = alias_or_version if alias_or_version.isdigit() else None
+        version = version or self._aliases(name).get(alias_or_version)
+        if version is None:
+            kind = NoChampionError if alias_or_version == CHAMPION else RegistryError
+            found = f"{name}: found no version with the alias {alias_or_version!r}"
+            raise kind(f"{found}; train one (`colocast train`) or set it (`colocast promote`)")
+        with tempfile.TemporaryDirectory(prefix="colocast-") as target:
+            self.download(name, version, Path(target))
+            return read_bundle(Path(target), f"{name}/{version}")
+
+    def download(self, name: str, version: str, target_directory: Path) -> None:
+        """Fetch the whole directory of a version, as ``serving.champions.files`` describes it.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version, or it cannot be fetched.
+        """
+        source = self._version(name, version).source
+        with self._errors(f"download {name}/{version}"):
+            # Not as models:/<name>/<version>: MLflow resolves that in its process-wide registry.
+            files = get_artifact_repository(source, tracking_uri=self._uri)
+            files.download_artifacts("", dst_path=str(target_directory))
+
+    def _errors(self, action: str) -> AbstractContextManager[None]:
+        return registry_errors(self._uri, action)
+
+    @contextmanager
+    def _ended(self, run_id: str) -> Iterator[None]:
+        """End the run, as failed where the body was left by an exception of any kind."""
+        status = "FAILED"
+        try:
+            yield
+            status = "FINISHED"
+        finally:
+            self._client.set_terminated(run_id, status)
+
+    def _aliases(self, name: str) -> dict[str, str]:
+        with self._errors(f"read the aliases of {name}"):
+            try:
+                aliases = self._client.get_registered_model(name).aliases
+            except MlflowException as error:
+                if error.error_code != _ABSENT:
+                    raise
+                return {}
+        return {alias: str(version) for alias, version in aliases.items()}
+
+    def _version(self, name: str, version: str) -> ModelVersion:
+        with self._errors(f"read {name}/{version}"):
+            found = {str(entry.version): entry for entry in self._all_versions(name)}
+        if version not in found:
+            raise RegistryError(
+                f"{name}: found no version {version!r}, wanted one of {shown(found) or 'none yet'}"
+            )
+        return found[version]
+
+    def _all_versions(self, name: str) -> list[ModelVersion]:
+        found: list[ModelVersion] = []
+        token = None
+        while token is None or token:
+            page = self._client.search_model_versions(f"name='{name}'", page_token=token)
+            found.extend(page)
+            token = page.token or ""
+        return found
+
+    def _listed(self, version: ModelVersion, aliases: Mapping[str, str]) -> RegisteredVersion:
+        number = str(version.version)
+        run = self._client.get_run(version.run_id) if version.run_id else None
+        return RegisteredVersion(
+            name=version.name,
+            version=number,
+            created_time=version.creation_timestamp / 1000,
+            digest=version.tags.get(DIGEST_TAG),
+            run_id=version.run_id,
+            aliases=tuple(sorted(alias for alias, at in aliases.items() if at == number)),
+            metrics=dict(run.data.metrics) if run else {},
+            tags=dict(version.tags),
+        )
+
+
+@contextmanager
+def _first_use(tracking_uri: str) -> Iterator[None]:
+    """Let one process at a time open a SQLite store: two that create it at once break it."""
+    if not tracking_uri.startswith(_SQLITE):
+        yield
+        return
+    path = Path(tracking_uri.removeprefix(_SQLITE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""Replays of traces: what is replayed, what is believed, what came of it."""

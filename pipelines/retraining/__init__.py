@@ -1,0 +1,1 @@
+"""Continuous learning: finished jobs in, judged challengers out."""

@@ -1,0 +1,163 @@
+"""Finished jobs as training tables: nothing mislabelled, nothing dropped."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from urllib.parse import quote
+
+import pandas as pd
+
+from data.domain import FinishedJob
+from data.schemas import MEMORY_RUNS, PROFILING_RUNS, checked
+from features.exposure import WHOLE, Exposure, exposure, lone_neighbour
+from features.profiles import proven_exclusive
+from pipelines.labelling.labels import baselines
+
+PRODUCTION = "production"
+LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its memory peak to be its own
+PEAK = "gpu_mem_peak_mib"
+
+Baselines = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbourhood:
+    """The part of a profiling run that says beside whom it ran, and how fast."""
+
+    neighbour_key: str | None
+    neighbour_overlap: float | None
+    jct_s: float
+    is_exclusive: bool = False
+
+
+def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.DataFrame:
+    """Return every finished job as one profiling run.
+
+    Parameters
+    ----------
+    jobs : sequence of FinishedJob
+    known : DataFrame, ``data.schemas.PROFILING_RUNS``
+        Runs from before: they name families, and their exclusive runs count for baselines.
+
+    Returns
+    -------
+    DataFrame, ``data.schemas.PROFILING_RUNS``, one row a job, in the order of `jobs`
+        ``jct_s`` is the runtime. A job that met nobody is an exclusive run with its signals,
+        proven exclusive if its segments cover the run. A job that met exactly one neighbour, and
+        was alone for the rest, has the time alone subtracted as work done. Any other is named
+        after the neighbour with which it was longest alone, with the share of that time as
+        ``neighbour_overlap``: low where neighbours changed, so that the audit quarantines it.
+
+    Notes
+    -----
+    With baseline B, seconds alone E and seconds beside the neighbour C, the work left for the
+    shared part is B - E, hence slowdown = C / (B - E). It is used where a baseline is known and
+    the shared work is at least half of B: the relative error of B grows by B / (B - E). As
+    everywhere, the same job key on the same GPU model is taken to be the same work.
+
+    Examples
+    --------
+    >>> from data.domain import Outcome, Segment
+    >>> alone = (Segment(0, 10, "g0", "A100"),)
+    >>> mixed = (Segment(20, 24, "g0", "A100"), Segment(24, 36, "g0", "A100", ("bert",)))
+    >>> jobs = [FinishedJob("1", 1, "u", "q", "ncf", 1, 0, 0, 10, Outcome.OK, alone),
+    ...     FinishedJob("2", 1, "u", "q", "ncf", 1, 0, 20, 36, Outcome.OK, mixed)]
+    >>> nothing = pd.DataFrame(columns=PROFILING_RUNS.names)
+    >>> production_runs(jobs, nothing)[["neighbour_key", "neighbour_overlap", "jct_s"]].values
+    array([[nan, nan, 10.0], ['bert', 1.0, 20.0]], dtype=object)
+    """
+    exposures = [exposure(job) for job in jobs]
+    families = _families(known)
+    plain = _table(jobs, exposures, families, {})
+    everything = pd.concat([known, plain], ignore_index=True) if len(known) else plain
+    alone = baselines(everything[proven_exclusive(everything)], "jct_s")["alone"]
+    keys = alone.index.to_frame(index=False)
+    by_key = dict(zip(zip(keys["job_key"], keys["gpu_model"], strict=True), alone, strict=True))
+    return _table(jobs, exposures, families, by_key)
+
+
+def production_memory_runs(jobs: Sequence[FinishedJob]) -> pd.DataFrame:
+    """Return the finished jobs whose structure and memory peak are known.
+
+    Parameters
+    ----------
+    jobs : sequence of FinishedJob
+
+    Returns
+    -------
+    DataFrame, ``data.schemas.MEMORY_RUNS``
+        Only jobs that were alone for at least half their run: signals are measured while alone,
+        and a peak of a small part would teach the model to promise too little memory.
+    """
+    rows = [_memory_row(job, found) for job in jobs if _is_watched(job, found := exposure(job))]
+    return checked(pd.DataFrame(rows, columns=MEMORY_RUNS.names), MEMORY_RUNS, "job log")
+
+
+def run_id(job: FinishedJob) -> str:
+    """Return the id of the profiling run that `job` becomes; without spaces, as labels need."""
+    return f"job:{quote(job.job_id, safe='')}:{job.attempt}"
+
+
+def _table(
+    jobs: Sequence[FinishedJob],
+    exposures: Sequence[Exposure],
+    families: Mapping[str, str],
+    by_key: Baselines,
+) -> pd.DataFrame:
+    pairs = zip(jobs, exposures, strict=True)
+    rows = [_row(job, found, families, by_key) for job, found in pairs]
+    return checked(pd.DataFrame(rows, columns=PROFILING_RUNS.names), PROFILING_RUNS, "job log")
+
+
+def _row(
+    job: FinishedJob, found: Exposure, families: Mapping[str, str], by_key: Baselines
+) -> dict[str, object]:
+    said = job.structure.family if job.structure else job.job_key
+    beside = _neighbourhood(found, by_key.get((job.job_key, found.gpu_model)))
+    return {
+        "run_id": run_id(job),
+        "job_key": job.job_key,
+        "family": families.get(job.job_key, said),
+        "gpu_model": found.gpu_model,
+        "start_time": job.start_time,
+        "finish_time": job.finish_time,
+        "outcome": str(job.outcome),
+        **({} if beside.neighbour_key else job.signals),
+        **asdict(beside),
+    }
+
+
+def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
+    if not found.neighbours:
+        whole = found.runtime_s > 0 and found.exclusive_s >= WHOLE * found.runtime_s
+        return _Neighbourhood(None, None, found.runtime_s, whole)
+    if baseline_s is not None and found.exclusive_s > 0:
+        one = lone_neighbour(found, baseline_s)
+        if one is not None:
+            return _Neighbourhood(one[0], 1.0, one[1] * baseline_s)
+    met = found.beside_s or found.crowded_s
+    longest = max(met, key=lambda key: met[key])
+    overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if found.runtime_s else 0.0
+    return _Neighbourhood(longest, min(overlap, 1.0), found.runtime_s)
+
+
+def _families(known: pd.DataFrame) -> dict[str, str]:
+    named = known[["job_key", "family"]].drop_duplicates("job_key")
+    return dict(zip(named["job_key"].astype(str), named["family"].astype(str), strict=True))
+
+
+def _is_watched(job: FinishedJob, found: Exposure) -> bool:
+    described = job.structure is not None and PEAK in job.signals
+    return described and found.exclusive_s >= LEAST_WATCHED * found.runtime_s > 0
+
+
+def _memory_row(job: FinishedJob, found: Exposure) -> dict[str, object]:
+    structure = {} if job.structure is None else asdict(job.structure)
+    return {
+        **structure,
+        **job.signals,
+        "run_id": run_id(job),
+        "dataset": PRODUCTION,
+        "gpu_model": found.gpu_model,
+        "configuration": job.job_key,
+        "outcome": str(job.outcome),
+    }

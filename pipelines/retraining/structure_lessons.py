@@ -1,0 +1,111 @@
+"""What finished jobs whose structure is known teach the memory and the demand model."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from pipelines.demand.training import train_demand
+from pipelines.labelling.from_runs import usable
+from pipelines.memory.training import train_memory
+from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.production import PEAK, production_memory_runs, run_id
+from serving.inference.bundle import Bundle, Floats
+from serving.inference.demand import demand_estimates_of_rows
+from serving.inference.memory import SMALLEST_MIB, memory_estimates_of_rows
+
+MEMORY_MODEL, DEMAND_MODEL = "colocast-memory", "colocast-demand"
+TINY = 1e-9
+
+
+class StructureLesson:
+    """Measured runs of known structure; what both models below share.
+
+    Parameters
+    ----------
+    known : DataFrame, ``data.schemas.MEMORY_RUNS``
+    finished : FinishedJobs
+    train : callable
+        Rows and seed to model and report.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        known: pd.DataFrame,
+        finished: FinishedJobs,
+        train: Callable[[pd.DataFrame, int], Trained],
+        seed: int,
+    ) -> None:
+        self._known, self._train, self._seed = known, train, seed
+        entries = dict(zip(map(run_id, finished.jobs), finished.sequences, strict=True))
+        self._rows = usable(production_memory_runs(finished.jobs))
+        self.sequences = np.array([entries[name] for name in self._rows["run_id"]], dtype=np.int64)
+        self.groups = self._rows["configuration"].to_numpy(dtype=np.str_)
+
+    def trained(self, until: int) -> Sequence[Trained]:
+        """Return the model and its report; jobs after `until` have no part in it."""
+        frames = [self._known, self._rows[self.sequences <= until]]
+        rows = pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
+        return [self._train(rows, self._seed)]
+
+    def asked(self, after: int) -> pd.DataFrame:
+        """Return the measured rows after `after`, ``data.schemas.MEMORY_RUNS``."""
+        return self._rows[self.sequences > after]
+
+
+class MemoryLesson(StructureLesson):
+    """The GPU memory peak, judged by the error of its logarithm; see ``challenge.Lesson``."""
+
+    models = (MEMORY_MODEL,)
+
+    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+        super().__init__(known, finished, train_memory, seed)
+
+    def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
+        """Return errors of the log peak, and whether the interval held it."""
+        rows = self.asked(after)
+        value, lower, upper = ends(memory_estimates_of_rows(bundles[0], rows))
+        observed = np.maximum(rows[PEAK].to_numpy(np.float64), SMALLEST_MIB)
+        within = (lower <= observed) & (observed <= upper)
+        errors = np.abs(np.log(np.maximum(value, SMALLEST_MIB) / observed))
+        return Answers(errors, within.astype(np.float64))
+
+
+class DemandLesson(StructureLesson):
+    """The whole profile, judged signal by signal; see ``challenge.Lesson``.
+
+    The error of a row is the mean over its measured signals of the absolute error, each in units
+    of what that signal is on average: bytes per second do not drown ratios.
+    """
+
+    models = (DEMAND_MODEL,)
+
+    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+        super().__init__(known, finished, train_demand, seed)
+
+    def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
+        """Return mean relative errors, and the share of signals inside their intervals."""
+        rows = self.asked(after)
+        estimates = demand_estimates_of_rows(bundles[0], rows)
+        judged = [_judged(rows[name].to_numpy(np.float64), e) for name, e in estimates.items()]
+        errors, within = ([column[part] for column in judged] for part in (0, 1))
+        return Answers(_row_means(errors, 0.0), _row_means(within, 1.0))
+
+
+def _judged(observed: Floats, estimates: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Return relative errors of one signal and whether each was covered, NaN where missing."""
+    value, lower, upper = ends(estimates)
+    known = observed[~np.isnan(observed)]
+    unit = max(float(np.abs(known).mean()), TINY) if len(known) else 1.0
+    within = ((lower <= observed) & (observed <= upper)).astype(np.float64)
+    return np.abs(value - observed) / unit, np.where(np.isnan(observed), np.nan, within)
+
+
+def _row_means(columns: Sequence[Floats], empty: float) -> Floats:
+    """Return means over what was measured; `empty` in a row where nothing was."""
+    table = np.column_stack(columns)
+    known = ~np.isnan(table)
+    sums, counts = np.where(known, table, 0.0).sum(axis=1), known.sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), empty)

@@ -1,0 +1,1 @@
+"""How long jobs run: fit by finish time, measure, report."""

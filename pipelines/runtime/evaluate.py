@@ -1,0 +1,141 @@
+"""Measure runtime prediction on a job log, honestly: by finish time, beside every baseline."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from data.errors import SettingError
+from features.history import FLOOR_S, runtime_log
+from features.history_groups import HISTORY_GROUPS, history_groups
+from pipelines.runtime.baselines import BASELINES, baseline_estimates
+from pipelines.runtime.metrics import Metrics, runtime_metrics
+from pipelines.runtime.prequential import Progress, Questions, prequential_estimates
+from pipelines.runtime.rows import JobRows, batches, job_rows
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Row = dict[str, str | float | int | None]
+DAY_S = 86_400.0
+HOUR_S = 3600.0
+REFIT_EVERY_S = DAY_S
+CLUSTER_MODEL = "cluster_model"
+AT_SUBMISSION = ""
+AT_START = "@start"
+AFTER_AN_HOUR = "@1h"
+
+
+def evaluate_runtime(
+    jobs: pd.DataFrame,
+    from_time_s: float | None = None,
+    *,
+    seed: int = 0,
+    every_s: float = REFIT_EVERY_S,
+    progress: Progress = iter,
+) -> list[Row]:
+    """Measure predictions by models that are refitted on a schedule and know no future.
+
+    Parameters
+    ----------
+    jobs : DataFrame of shape (n, 14), ``data.schemas.JOBS``
+    from_time_s : float, optional
+        Measure jobs submitted from this moment on (s since 1970, UTC); those before are history.
+    seed : int
+    every_s : float
+        Seconds between two fits.
+    progress : callable
+        Wraps the sequence of refits, such as a progress bar.
+
+    Returns
+    -------
+    list of dict
+        One a split: ``all``, ``gpu``, and ``jobs_0`` to ``jobs_>100`` by the user's finished
+        jobs. Plain splits know what was known at the job's submission; those that end in
+        ``@start`` what was known when it started, when the scheduler decides; those in ``@1h``
+        are jobs that have run for an hour then. Each is followed by ``<split>/cluster_model``
+        and ``<split>/<baseline>``. Keys: ``split``, those of
+        ``pipelines.runtime.metrics.runtime_metrics``, ``baseline_r2`` (log R² of the best
+        baseline on that split) and ``ceiling_r2`` (log R² of knowing each batch's mean).
+
+    Raises
+    ------
+    SettingError
+        If no job was submitted from `from_time_s` on.
+    """
+    jobs = jobs.sort_values("submit_time", kind="stable").reset_index(drop=True)
+    asked = jobs["submit_time"].ge(-np.inf if from_time_s is None else from_time_s).to_numpy()
+    if not asked.any():
+        raise SettingError(f"found no job submitted from {from_time_s} on, wanted at least one")
+    finished = job_rows(jobs)
+    questions = _questions(jobs, finished, asked)
+    estimates = prequential_estimates(finished, questions, every_s, seed, progress)
+    table: list[Row] = []
+    for suffix, question in questions.items():
+        index = question.features.index
+        answers = {"": estimates[suffix], CLUSTER_MODEL: estimates[f"{suffix}/{CLUSTER_MODEL}"]}
+        known_time = jobs["submit_time" if suffix == AT_SUBMISSION else "start_time"]
+        baselines = baseline_estimates(jobs, known_time.to_numpy(np.float64)).loc[index]
+        baselines = baselines.clip(lower=max(question.elapsed_s, FLOOR_S))
+        answers |= {name: baselines[[name]].set_axis(["value"], axis=1) for name in BASELINES}
+        for split, mask in _splits(jobs.loc[index], question).items():
+            table += _rows(split + suffix, jobs.loc[index][mask], _masked(answers, mask))
+    return table
+
+
+def _questions(jobs: pd.DataFrame, finished: JobRows, asked: Flags) -> dict[str, Questions]:
+    submit_time, start_time = (jobs[name].to_numpy() for name in ("submit_time", "start_time"))
+    still = asked & jobs["runtime_s"].gt(HOUR_S).to_numpy()
+    at_submission, at_start = finished.at_submission.features, finished.at_start.features
+    questions = {
+        AT_SUBMISSION: Questions(at_submission[asked], submit_time[asked]),
+        AT_START: Questions(at_start[asked], start_time[asked]),
+        AFTER_AN_HOUR: Questions(at_start[still], start_time[still] + HOUR_S, HOUR_S),
+    }
+    return {name: question for name, question in questions.items() if len(question.features)}
+
+
+def _splits(jobs: pd.DataFrame, question: Questions) -> dict[str, Flags]:
+    groups = history_groups(question.features)
+    splits = {"all": np.ones(len(jobs), dtype=bool), "gpu": jobs["gpus"].gt(0).to_numpy()}
+    if question.elapsed_s == 0:
+        splits |= {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+    return {name: mask for name, mask in splits.items() if mask.any()}
+
+
+def _masked(answers: dict[str, pd.DataFrame], mask: Flags) -> dict[str, pd.DataFrame]:
+    return {name: frame[mask] for name, frame in answers.items()}
+
+
+def _rows(split: str, jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> list[Row]:
+    runtime_s = jobs["runtime_s"].to_numpy(np.float64)
+    scored = {name: runtime_metrics(runtime_s, answer) for name, answer in answers.items()}
+    known = [scored[name]["r2_log"] for name in BASELINES]
+    best = max((value for value in known if value is not None), default=None)
+    more: Metrics = {"baseline_r2": best, "ceiling_r2": batch_ceiling(jobs)}
+    return [
+        {"split": f"{split}/{name}" if name else split, **metrics, **more}
+        for name, metrics in scored.items()
+    ]
+
+
+def batch_ceiling(jobs: pd.DataFrame) -> float | None:
+    """Return the log R² of who knows the mean of every batch, the unbiased way.
+
+    Identical submissions of one minute cannot be told apart: what they differ by is noise.
+
+    Parameters
+    ----------
+    jobs : DataFrame, ``data.schemas.JOBS``
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None where no batch has two jobs, or nothing varies.
+    """
+    logs = runtime_log(jobs)
+    within = pd.Series(logs).groupby(batches(jobs)).agg(["var", "size"])
+    repeated = within[within["size"] > 1]
+    total = float(np.var(logs))
+    if repeated.empty or total == 0:
+        return None
+    noise = float(np.average(repeated["var"], weights=repeated["size"]))
+    return max(0.0, 1 - noise / total)

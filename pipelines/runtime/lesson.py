@@ -1,0 +1,57 @@
+"""What finished jobs teach the two runtime models."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from data.jobs_frame import jobs_frame
+from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.runtime.rows import batches, job_rows
+from pipelines.runtime.training import train_runtime
+from serving.inference.bundle import Bundle
+from serving.inference.runtime import runtime_estimates
+
+
+class RuntimeLesson:
+    """Both runtime models from jobs known before and jobs of the log; see ``challenge.Lesson``.
+
+    They answer as one, the user's correction on top of the cluster model, so they are judged
+    and promoted as one. Jobs are predicted as of their submission.
+
+    Parameters
+    ----------
+    known : DataFrame, ``data.schemas.JOBS``
+    finished : FinishedJobs
+    seed : int
+    """
+
+    models = ("colocast-runtime-cluster", "colocast-runtime-user")
+
+    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+        self._known, self._seed = known, seed
+        self._logged = jobs_frame(finished.jobs)
+        self.sequences = np.asarray(finished.sequences, dtype=np.int64)
+        self.groups = batches(self._logged)
+
+    def trained(self, until: int) -> Sequence[Trained]:
+        """Return the cluster model and the user model with their reports."""
+        learnt = self._logged[self.sequences <= until]
+        cluster, user, cluster_report, user_report = train_runtime(self._all(learnt), self._seed)
+        return [(cluster, cluster_report), (user, user_report)]
+
+    def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
+        """Return errors of log runtime, with the history that was known at each submission."""
+        fresh = np.concatenate([np.zeros(len(self._known), np.bool_), self.sequences > after])
+        rows = job_rows(self._all(self._logged)).at_submission.where(fresh)
+        cluster, user = bundles
+        estimates = runtime_estimates(cluster, user, rows.features, np.zeros(len(rows)))
+        runtime_s = np.exp(rows.runtime_log)
+        value, lower, upper = ends(estimates)
+        within = (lower <= runtime_s) & (runtime_s <= upper)
+        return Answers(np.abs(np.log(value) - rows.runtime_log), within.astype(np.float64))
+
+    def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
+        frames = [frame for frame in (self._known, logged) if len(frame)]
+        return pd.concat(frames, ignore_index=True) if frames else self._known

@@ -1,0 +1,1 @@
+"""The long-lived processes of an installation: started, watched, ended together."""

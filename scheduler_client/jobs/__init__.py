@@ -1,0 +1,1 @@
+"""Jobs from submission to the job log, durable at every step."""

@@ -1,0 +1,65 @@
+"""A spooled job in the forms that policies, clusters and the log want it in."""
+
+from data.wire import Json
+from scheduler_client.clusters import Launch
+from scheduler_client.jobs.placement_note import PlacementNote
+from scheduler_client.jobs.spool import SpooledJob
+from scheduler_client.policy.view import PendingJob, RunningJob
+
+
+def started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
+    """Return what the log says of an attempt that was started."""
+    slowdown = note.slowdown
+    return {
+        "job_id": job.job_id,
+        "attempt": job.attempt,
+        "user": job.submission.user,
+        "job_key": job.submission.job_key,
+        "card_ids": list(note.card_ids),
+        "neighbours": list(note.neighbour_keys),
+        "slowdown": None if slowdown is None else round(slowdown.value, 4),
+        "level": note.level,
+        "model_version": note.model_version,
+        "reason": note.reason,
+    }
+
+
+def pending_job(job: SpooledJob) -> PendingJob:
+    """Return a waiting job as a policy sees it."""
+    submission = job.submission
+    return PendingJob(
+        job=submission.request(job.job_id, job.submit_time),
+        priority=submission.priority,
+        attempt=job.attempt,
+        gpu_model=submission.gpu_model,
+    )
+
+
+def running_job(job: SpooledJob, note: PlacementNote) -> RunningJob:
+    """Return a running job as a policy sees it."""
+    submission = job.submission
+    return RunningJob(
+        job_id=job.job_id,
+        user=submission.user,
+        queue=submission.queue,
+        job_key=submission.job_key,
+        card_ids=note.card_ids,
+        start_time=job.start_time or 0.0,
+        is_guaranteed=note.is_guaranteed,
+    )
+
+
+def launch(job: SpooledJob, note: PlacementNote) -> Launch:
+    """Return an attempt as a cluster runs it."""
+    submission = job.submission
+    return Launch(
+        job_id=job.job_id,
+        attempt=job.attempt,
+        job_key=submission.job_key,
+        command=submission.command,
+        card_ids=note.card_ids,
+        mem_mib=note.mem_mib,
+        limit_s=submission.limit_s,
+        working_directory=submission.working_directory,
+        environment=submission.environment,
+    )

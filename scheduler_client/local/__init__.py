@@ -1,0 +1,1 @@
+"""The machine itself as a cluster: cards, processes, what they measure."""

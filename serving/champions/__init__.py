@@ -1,0 +1,1 @@
+"""Which versions serve: fetched, verified, kept, swapped."""

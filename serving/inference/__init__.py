@@ -1,0 +1,1 @@
+"""From a trained version and a question to an answer; pure, no server."""

@@ -1,0 +1,137 @@
+"""From a trained bundle and two profiles to the slowdown of a job beside a neighbour; pure."""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from data.domain import Source
+from data.errors import UnknownProfileError
+from features.pairs import profile_positions
+from serving.inference.bundle import Bundle, Calibration, interval_frame
+from serving.inference.interference_rows import forest_question
+
+PROFILES_TABLE = "profiles"
+SEEN_TABLE = "seen"
+COLD_START_TABLE = "cold_start"
+NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY = "pair", "configuration", "family"
+"""How new a pair is: both job keys were learnt from; one was not; even its family was not."""
+
+ESTIMATE_COLUMNS = ["value", "lower", "upper", "in_domain", "source"]
+_SIDES = ["job_key", "neighbour_key"]
+
+
+def slowdown_estimates(
+    bundle: Bundle,
+    pairs: pd.DataFrame,
+    unknown: Literal["cold_start", "refuse"] = "cold_start",
+) -> pd.DataFrame:
+    """Predict how much each job would slow down beside its neighbour.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Of ``colocast-interference``. Its table ``profiles`` may be replaced by one of other jobs,
+        learnt from or not; ``seen`` and ``cold_start`` stay as training left them.
+    pairs : DataFrame of shape (n, 3), any index
+        ``job_key`` (the one slowed down), ``neighbour_key`` and ``gpu_model``.
+    unknown : {"cold_start", "refuse"}
+        What a job without a profile gets: the slowdowns that were measured of the other job, or
+        of all jobs, beside anyone; or an error.
+
+    Returns
+    -------
+    DataFrame of shape (n, 5), indexed as `pairs`
+        ``value``, ``lower``, ``upper`` (dimensionless, 1 is none; floor <= lower <= value <=
+        upper), ``in_domain`` (bool) and ``source`` (``model`` or ``cold_start``).
+
+    Raises
+    ------
+    UnknownProfileError
+        If a job has no profile on that GPU model and `unknown` is ``refuse``.
+    """
+    profiles = bundle.tables[PROFILES_TABLE]
+    at = profile_positions(profiles, pairs)
+    known = (at[:, 0] >= 0) & (at[:, 1] >= 0)
+    if unknown == "refuse" and not known.all():
+        keys = pairs[_SIDES].to_numpy(dtype=object)
+        raise UnknownProfileError(sorted(set(keys[at < 0])))
+    parts = []
+    if known.any() or not len(pairs):
+        parts.append(_by_model(bundle, pairs.loc[known], at[known]))
+    if not known.all():
+        parts.append(_cold_start(bundle, pairs.loc[~known], at[~known] >= 0))
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
+    return pd.concat(parts).iloc[order]
+
+
+def novelty(bundle: Bundle, at: NDArray[np.intp]) -> NDArray[np.str_]:
+    """Return how new each pair is to the bundle.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Without the table ``seen`` everything is new.
+    at : array of shape (n, 2), intp
+        Row numbers in the table ``profiles`` of the job and of the neighbour.
+
+    Returns
+    -------
+    array of shape (n,), str
+        ``pair``, ``configuration`` or ``family``.
+    """
+    if SEEN_TABLE not in bundle.tables:
+        return np.full(len(at), NEW_FAMILY)
+    profiles, seen = bundle.tables[PROFILES_TABLE], bundle.tables[SEEN_TABLE]
+    old_key = profiles["job_key"].isin(seen["job_key"]).to_numpy()[at].all(axis=1)
+    old_family = profiles["family"].isin(seen["family"]).to_numpy()[at].all(axis=1)
+    return np.where(old_key, NEW_PAIR, np.where(old_family, NEW_CONFIGURATION, NEW_FAMILY))
+
+
+def calibration_groups(
+    calibration: Calibration, kinds: NDArray[np.str_], gpu_models: pd.Series
+) -> pd.Series:
+    """Return the narrowest calibrated group of each pair: its novelty on its GPU model, if any.
+
+    Examples
+    --------
+    >>> calibration = Calibration(0.9, (0.0, 0.0), {"pair": (-1, 1), "pair/v100": (-1, 1)})
+    >>> models = pd.Series(["v100", "k80"])
+    >>> calibration_groups(calibration, np.array(["pair", "pair"]), models).tolist()
+    ['pair/v100', 'pair']
+    """
+    general = pd.Series(kinds, index=gpu_models.index, dtype="str")
+    narrow = general + "/" + gpu_models.astype("str")
+    return narrow.where(narrow.isin(list(calibration.groups)), general)
+
+
+def _by_model(bundle: Bundle, pairs: pd.DataFrame, at: NDArray[np.intp]) -> pd.DataFrame:
+    question = forest_question(bundle, pairs)
+    kinds = novelty(bundle, at)
+    groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"])
+    estimates = interval_frame(bundle.spec, question.answers(bundle), question.rows, groups)
+    return estimates.assign(source=str(Source.MODEL))[ESTIMATE_COLUMNS]
+
+
+def _cold_start(bundle: Bundle, pairs: pd.DataFrame, is_known: NDArray[np.bool_]) -> pd.DataFrame:
+    """Answer from measured slowdowns beside the known neighbour, of the known job, or of all."""
+    table = bundle.tables[COLD_START_TABLE].set_index(["side", "key", "gpu_model"])
+    # Which key stands for a pair: at most one of its jobs is known here.
+    side = np.select([is_known[:, 1], is_known[:, 0]], ["neighbour", "job"], "any")
+    key = np.select(
+        [is_known[:, 1], is_known[:, 0]], [pairs["neighbour_key"], pairs["job_key"]], ""
+    )
+    anyone = np.full(len(pairs), "any"), np.full(len(pairs), "")
+    ladder = [
+        (side, key, pairs["gpu_model"]),
+        (*anyone, pairs["gpu_model"]),
+        (*anyone, np.full(len(pairs), "")),
+    ]
+    found = pd.DataFrame(np.nan, index=pairs.index, columns=["value", "lower", "upper"])
+    for step in ladder:
+        rows = table.reindex(pd.MultiIndex.from_arrays([np.asarray(part) for part in step]))
+        found = found.fillna(rows[["value", "lower", "upper"]].set_axis(pairs.index))
+    return found.assign(in_domain=False, source=str(Source.COLD_START))[ESTIMATE_COLUMNS]

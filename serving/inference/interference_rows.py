@@ -1,0 +1,150 @@
+"""What the interference forest is asked with: profiles, physics, and the effects of both jobs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from features.effect_jobs import Stand, effect_jobs
+from features.effect_kernel import EffectRows
+from features.effect_tables import EFFECT_TABLES, effects_from
+from features.effects import effect_estimates
+from features.pairs import PAIR_COLUMNS, pair_features, profile_positions
+from serving.inference.bundle import Bundle, Floats
+
+EFFECT_COLUMN = "effect_log_slowdown"
+"""Log slowdown that the effects of both jobs alone would give; missing where a family is new."""
+
+KNOWN_COLUMN = "families_known"
+REDUCED_COLUMNS = ("reduced_precision_job", "reduced_precision_neighbour")
+FOREST_COLUMNS = (
+    # How much memory a job takes says who it is, not how it suffers: without it R² on new
+    # families rises by 0.03 in Lucid.
+    *(name for name in PAIR_COLUMNS if not name.startswith("gpu_mem")),
+    *REDUCED_COLUMNS,
+    KNOWN_COLUMN,
+    EFFECT_COLUMN,
+)
+WEIGHT_TABLE = "forest_weight"
+"""Beside the model: how far the forest's corrections of the effects are trusted, in [0, 1]."""
+
+NEW_WEIGHT = 0.5  # of effects and forest each, where nothing was measured of a family
+
+
+@dataclass(frozen=True, slots=True)
+class ForestQuestion:
+    """What the forest is asked, and what its answer is part of.
+
+    Attributes
+    ----------
+    rows : DataFrame of shape (n, n_features)
+        ``bundle.spec.features``.
+    base : float64 array of shape (n,)
+        On the spec's scale.
+    weight : float64 array of shape (n,)
+        Of the forest's answer, which is added to `base`.
+    """
+
+    rows: pd.DataFrame
+    base: Floats
+    weight: Floats
+
+    def answers(self, bundle: Bundle) -> Floats:
+        """Return the whole model's raw answers, on the spec's scale."""
+        if not len(self.rows):
+            return self.base
+        return self.base + self.weight * bundle.predict(self.rows.to_numpy(np.float64))
+
+
+def forest_question(bundle: Bundle, pairs: pd.DataFrame) -> ForestQuestion:
+    """Return the question about `pairs`.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Of ``colocast-interference``; one without effects is asked for the whole slowdown.
+    pairs : DataFrame of shape (n, 3), any index
+        ``job_key``, ``neighbour_key`` and ``gpu_model``, all profiled.
+
+    Raises
+    ------
+    UnknownProfileError
+        If a job key has no profile on that GPU model.
+
+    Notes
+    -----
+    Between learnt families the forest corrects the effects. Beside a new family the effects know
+    the profile only, and the forest, asked without them, errs independently: the mean of both is
+    better than either. As soon as one pair of that family is measured the effects lead.
+    """
+    profiles = bundle.tables["profiles"]
+    rows = pair_features(profiles, pairs)
+    if not has_effects(bundle):
+        return _whole(rows[list(bundle.spec.features)])
+    if pairs.empty:
+        return _whole(rows.reindex(columns=list(bundle.spec.features)))
+    learnt, missing = effects_from(bundle.tables)
+    asked = effect_rows(profiles, pairs, missing)
+    effect = effect_estimates(learnt, asked)
+    is_old = np.isin(asked.jobs.family, learnt.rows.jobs.family)
+    known = is_old[asked.job] & is_old[asked.neighbour]
+    rows = with_effects(rows, asked, np.where(known, effect, np.nan))
+    return ForestQuestion(
+        rows[list(bundle.spec.features)],
+        base=np.where(known, effect, NEW_WEIGHT * effect),
+        weight=np.where(
+            known, float(bundle.tables[WEIGHT_TABLE]["weight"].iloc[0]), 1 - NEW_WEIGHT
+        ),
+    )
+
+
+def with_effects(features: pd.DataFrame, pairs: EffectRows, effect: Floats) -> pd.DataFrame:
+    """Return the forest's inputs: features of pairs, and what their effects say of them.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n, 52)
+        As `pair_features` gives.
+    pairs : EffectRows, the same n pairs
+    effect : float64 array of shape (n,)
+        Log slowdowns by the effects, NaN where one of the families is new.
+
+    Returns
+    -------
+    DataFrame of shape (n, n_features), columns ``FOREST_COLUMNS``
+    """
+    reduced = pairs.jobs.reduced
+    added = {
+        REDUCED_COLUMNS[0]: reduced[pairs.job],
+        REDUCED_COLUMNS[1]: reduced[pairs.neighbour],
+        KNOWN_COLUMN: (~np.isnan(effect)).astype(np.float64),
+        EFFECT_COLUMN: effect,
+    }
+    return features.assign(**added)[list(FOREST_COLUMNS)]
+
+
+def _whole(rows: pd.DataFrame) -> ForestQuestion:
+    return ForestQuestion(rows, np.zeros(len(rows)), np.ones(len(rows)))
+
+
+def has_effects(bundle: Bundle) -> bool:
+    """Return whether the bundle holds effects of its training jobs."""
+    return set(EFFECT_TABLES) <= set(bundle.tables)
+
+
+def effect_rows(profiles: pd.DataFrame, pairs: pd.DataFrame, missing: Stand) -> EffectRows:
+    """Return `pairs` with what effects are shared over, among the jobs that they name.
+
+    Parameters
+    ----------
+    profiles : DataFrame, ``data.schemas.PROFILES``
+    pairs : DataFrame of shape (n, 3)
+        All profiled.
+    missing : Stand
+    """
+    at = profile_positions(profiles, pairs)
+    positions, sides = np.unique(at, return_inverse=True)
+    sides = sides.reshape(at.shape)
+    return EffectRows(
+        effect_jobs(profiles.iloc[positions], missing), job=sides[:, 0], neighbour=sides[:, 1]
+    )

@@ -1,0 +1,1 @@
+"""What finished jobs teach at once, between two trainings."""

@@ -1,0 +1,1 @@
+"""The edge: routes, wire types, errors, tokens, the API document."""

@@ -1,0 +1,120 @@
+"""The OpenAPI document: generated from the table of routes and the readers themselves."""
+
+import json
+from functools import cache
+from http import HTTPStatus
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from serving.web.endpoints import ENDPOINTS, Endpoint
+from serving.web.examples import EXAMPLES
+from serving.web.limits import BODY_BYTES
+from serving.web.wire_models import ErrorAnswer
+from serving.web.wire_schema import Writer, answer_schemas, request_schemas
+
+Document = dict[str, Any]
+
+_ALWAYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.SERVICE_UNAVAILABLE)
+_WITH_BODY = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+)
+_SAYS = {
+    HTTPStatus.BAD_REQUEST: "The body is not what this document says; names the fields.",
+    HTTPStatus.UNAUTHORIZED: "A bearer token is wanted, and the request carries none that fits.",
+    HTTPStatus.NOT_FOUND: "A job key was never profiled; names the keys.",
+    HTTPStatus.CONFLICT: "The job log holds another content under the same job id and attempt.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"The body is larger than {BODY_BYTES} bytes.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json, or compressed.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "No champion, no job log, or too many requests; try again.",
+    HTTPStatus.GATEWAY_TIMEOUT: "No answer within the service's time limit.",
+}
+_PLAIN = {
+    "/livez": ("The process is alive.", "text/plain"),
+    "/readyz": ("The service can predict.", "text/plain"),
+    "/metrics": ("Prometheus metrics of all workers.", "text/plain"),
+}
+
+
+@cache
+def openapi_document() -> bytes:
+    """Return the OpenAPI 3.1 document as JSON."""
+    return json.dumps(_document()).encode()
+
+
+def _document() -> Document:
+    errors = Writer(ErrorAnswer)
+    readers = [endpoint.reader for endpoint in ENDPOINTS if endpoint.reader]
+    writers = [*(endpoint.writer for endpoint in ENDPOINTS), errors]
+    # Where a type is taken and answered alike, the stricter request schema stands for both.
+    schemas = {**answer_schemas(writers), **request_schemas(readers)}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "colocast predictor",
+            "version": _version(),
+            "description": "Slowdown, runtime, GPU memory and placement predictions.",
+        },
+        "paths": {
+            **{e.path: {e.method.lower(): _operation(e)} for e in ENDPOINTS},
+            **{path: {"get": _plain(path, *facts)} for path, facts in _PLAIN.items()},
+        },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> Document:
+    body = {"requestBody": _request_body(endpoint)} if endpoint.reader else {}
+    answer = {
+        "description": (endpoint.writer.kind.__doc__ or "").split("\n")[0],
+        "content": {"application/json": {"schema": _reference(endpoint.writer.kind)}},
+    }
+    deadline = (HTTPStatus.GATEWAY_TIMEOUT,) if endpoint.in_thread else ()
+    failures = (*_ALWAYS, *deadline, *endpoint.failures)
+    statuses = {*failures, *(_WITH_BODY if endpoint.reader else ())}
+    return {
+        "operationId": endpoint.path.rsplit("/", 1)[-1],
+        "summary": endpoint.summary,
+        "security": [{}, {"bearer": []}],
+        **body,
+        "responses": {
+            "200": answer,
+            **{str(status.value): _failure(status) for status in sorted(statuses)},
+        },
+    }
+
+
+def _request_body(endpoint: Endpoint) -> Document:
+    assert endpoint.reader is not None
+    content = {"schema": _reference(endpoint.reader.kind), "example": EXAMPLES[endpoint.path]}
+    return {"required": True, "content": {"application/json": content}}
+
+
+def _failure(status: HTTPStatus) -> Document:
+    content = {"application/json": {"schema": _reference(ErrorAnswer)}}
+    return {"description": _SAYS[status], "content": content}
+
+
+def _plain(path: str, summary: str, kind: str) -> Document:
+    responses = {"200": {"description": summary, "content": {kind: {"schema": {"type": "string"}}}}}
+    if path == "/readyz":
+        responses["503"] = {
+            "description": "It cannot, and why.",
+            "content": {kind: {"schema": {"type": "string"}}},
+        }
+    return {"operationId": path.strip("/"), "summary": summary, "responses": responses}
+
+
+def _reference(kind: type) -> Document:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _version() -> str:
+    try:
+        return version("colocast")
+    except PackageNotFoundError:
+        return "0"

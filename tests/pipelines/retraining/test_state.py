@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import pytest
+
+from data.domain import FinishedJob, ModelStructure, Outcome, Segment
+from data.errors import JobLogError
+from pipelines.retraining.state import (
+    KINDS,
+    KindState,
+    RetrainRules,
+    RetrainState,
+    begun,
+    due,
+    ended,
+    fatal,
+    is_evidence,
+    load_state,
+    observed,
+    save_state,
+    withdrawn,
+)
+
+JOB = FinishedJob(
+    "1", 1, "ada", "q", "bert", 1, 0.0, 0.0, 9.0, Outcome.OK,
+    segments=(Segment(0.0, 9.0, "g0", "A100", ("ncf",)),),
+    structure=ModelStructure("bert", 8), signals={"gpu_mem_peak_mib": 5.0},
+)  # fmt: skip
+RULES = RetrainRules(min_jobs=3, min_evidence=2, cooldown_s=60)
+
+
+def state(*jobs, start=None):
+    start = start or RetrainState()
+    numbered = enumerate(jobs, start=start.sequence + 1)
+    return observed(start, numbered)
+
+
+def test_each_kind_counts_the_jobs_that_may_teach_it():
+    alone = replace(JOB, segments=(Segment(0.0, 9.0, "g0", "A100"),))
+    failed = replace(JOB, outcome=Outcome.FAILED)
+    unknown = replace(JOB, structure=None)
+    unmeasured = replace(JOB, signals={})
+    after = state(JOB, alone, failed, unknown, unmeasured)
+    assert after.sequence == 5
+    assert {name: kind.evidence for name, kind in after.kinds.items()} == {
+        "interference": 3, "runtime": 4, "memory": 2,
+    }  # fmt: skip
+    assert {kind.jobs for kind in after.kinds.values()} == {5}
+    assert is_evidence(JOB, "memory")
+
+
+def test_a_kind_is_due_when_jobs_evidence_and_time_suffice():
+    assert due(state(JOB, JOB), RULES, now=1000) == ()
+    assert due(state(JOB, JOB, JOB), RULES, now=1000) == KINDS
+    poor = state(JOB, replace(JOB, structure=None, segments=()), replace(JOB, outcome=Outcome.OOM))
+    assert due(poor, RULES, now=1000) == ("runtime",)
+
+
+def test_a_cause_is_used_up_by_one_attempt():
+    first = ended(state(JOB, JOB, JOB), "runtime", now=1000)
+    assert due(first, RULES, now=9999) == ("interference", "memory")
+    assert first.kinds["runtime"] == KindState(0, 0, 3, 1000)
+    again = state(JOB, JOB, JOB, start=first)
+    assert "runtime" not in due(again, RULES, now=1059)
+    assert "runtime" in due(again, RULES, now=1060)
+
+
+def test_an_attempt_that_never_ends_is_told_apart_from_one_that_was_put_off():
+    twice = begun(begun(state(JOB), "memory"), "memory")
+    assert fatal(twice) == ("memory",)
+    assert fatal(withdrawn(twice, "memory")) == ()
+    assert fatal(ended(twice, "memory", now=1)) == ()
+
+
+def test_the_state_is_found_again(tmp_path):
+    path = tmp_path / "home" / "retrain.json"
+    assert load_state(path) == RetrainState()
+    saved = ended(state(JOB, JOB), "runtime", now=12.5)
+    save_state(saved, path)
+    save_state(saved, path)
+    assert load_state(path) == saved
+    assert [found.name for found in path.parent.iterdir()] == ["retrain.json"]
+
+
+def test_a_damaged_state_is_named_with_the_next_step(tmp_path):
+    (tmp_path / "retrain.json").write_text('{"sequence": "x"}')
+    with pytest.raises(JobLogError, match=r"retrain\.json: sequence: found a text .* remove it"):
+        load_state(tmp_path / "retrain.json")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(JobLogError, match=r"retrain\.json: .*free space or give"):
+        save_state(RetrainState(), tmp_path / "file" / "retrain.json")
