@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from scheduler_client.forecast.remembered import Remembered
 from scheduler_client.jobs.delivery import Delivery
 from scheduler_client.jobs.outbox import Outbox
 from scheduler_client.jobs.spool import Spool
+from scheduler_client.local.card_metrics import CardPage
 from scheduler_client.local.cluster import LocalCluster
 from scheduler_client.local.devices import DeviceKind, discover
+from scheduler_client.local.live_signals import LiveSignals
 from scheduler_client.lock import SchedulerLock
 from scheduler_client.loop import Cycle, LoopParts, SchedulerLoop
 from scheduler_client.policy.policies import policy_named
@@ -50,6 +52,8 @@ class Start:
         Kind of card; GPUs where there are any, by default.
     report_path : Path, optional
         Where to write the report at the end.
+    page : CardPage, optional
+        Shows the cards' signals as metrics; without it nobody measures them.
     """
 
     settings: Settings
@@ -61,6 +65,7 @@ class Start:
     slots: int | None = None
     device: DeviceKind | None = None
     report_path: Path | None = None
+    page: CardPage | None = None
 
 
 def config_path(settings: Settings) -> Path:
@@ -93,13 +98,18 @@ def run_local(
     """
     settings = start.settings
     policy = policy_named(start.policy, start.config.settings.rules)
-    cluster = LocalCluster(discover(start.slots, start.device), settings.home / "jobs")
+    devices = discover(start.slots, start.device)
     with (
+        ExitStack() as measuring,
         SchedulerLock(settings.spool_path),
         closing(Spool(settings.spool_path)) as spool,
         closing(Outbox(settings.home / "outbox.db")) as outbox,
         closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client,
     ):
+        live = None if start.page is None else measuring.enter_context(LiveSignals(devices))
+        if live is not None and start.page is not None:
+            start.page.show(live)
+        cluster = LocalCluster(devices, settings.home / "jobs", live=live)
         remembered = Remembered(spool, start.config.settings.half_life_s, time.time())
         asked = start.config.settings.prediction
         parts = LoopParts(

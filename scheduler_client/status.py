@@ -30,13 +30,17 @@ class _Newest:
 
 
 @contextmanager
-def status_server(port: int | None) -> Iterator[Observe]:
+def status_server(
+    port: int | None, more_metrics: Callable[[], str] = lambda: ""
+) -> Iterator[Observe]:
     """Serve the newest cycle on ``/status`` and ``/metrics``; yield what takes in each cycle.
 
     Parameters
     ----------
     port : int, optional
         On loopback; None serves nothing.
+    more_metrics : callable
+        Prometheus text to add to ``/metrics``, made at each request.
 
     Raises
     ------
@@ -52,7 +56,7 @@ def status_server(port: int | None) -> Iterator[Observe]:
     if port is None:
         yield observe
         return
-    server = _server(port, newest)
+    server = _server(port, newest, more_metrics)
     thread = threading.Thread(target=server.serve_forever, name="status", daemon=True)
     thread.start()
     try:
@@ -122,7 +126,7 @@ def _label(name: str, value: str) -> str:
     return f'{{{name}="{escaped}"}}'
 
 
-def _server(port: int, newest: _Newest) -> ThreadingHTTPServer:
+def _server(port: int, newest: _Newest, more_metrics: Callable[[], str]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         """Answers from the newest cycle; knows no other method than GET."""
 
@@ -135,7 +139,7 @@ def _server(port: int, newest: _Newest) -> ThreadingHTTPServer:
             elif self.path == "/status":
                 self._answer(HTTPStatus.OK, _KINDS[self.path], json.dumps(status_document(cycle)))
             else:
-                text = metrics_text(cycle, newest.cycles)
+                text = metrics_text(cycle, newest.cycles) + more_metrics()
                 self._answer(HTTPStatus.OK, _KINDS[self.path], text)
 
         def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:

@@ -67,6 +67,7 @@ def command(  # noqa: PLR0913 - one argument an option
     that could not be reported. The bearer token for the service is read from COLOCAST_TOKEN.
     """
     from scheduler_client.events import log_to_stderr
+    from scheduler_client.local.card_metrics import CardPage
     from scheduler_client.run import RunRules
     from scheduler_client.start import Start, found_config, run_local
     from scheduler_client.status import status_server
@@ -74,6 +75,7 @@ def command(  # noqa: PLR0913 - one argument an option
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     config = found_config(settings, config_path)
+    page = CardPage()
     start = Start(
         settings=settings,
         config=config,
@@ -89,11 +91,12 @@ def command(  # noqa: PLR0913 - one argument an option
         slots=slots,
         device=device,
         report_path=report_path,
+        page=page if status else None,
     )
     log_to_stderr()
     with (
         stop_on_signals() as stop,
-        status_server(settings.scheduler_port if status else None) as observe,
+        status_server(settings.scheduler_port if status else None, page.text) as observe,
     ):
         end = run_local(start, stop, observe)
     if not end.is_stopped and not end.is_clean:

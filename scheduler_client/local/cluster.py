@@ -10,6 +10,7 @@ from data.domain import Outcome
 from data.errors import ClusterError
 from scheduler_client.clusters import EndedRun, Launch
 from scheduler_client.local.devices import Device
+from scheduler_client.local.live_signals import LiveSignals
 from scheduler_client.local.processes import RunningProcess
 from scheduler_client.local.sampling import Sampler
 from scheduler_client.policy.occupancy import Occupancy
@@ -54,11 +55,18 @@ class LocalCluster:
         Where each attempt's output goes: ``<job id>.<attempt>.log``.
     sample_period_s : float
         Between two samples of a job's signals.
+    live : LiveSignals, optional
+        Told who enters and leaves the cards.
     """
 
     def __init__(
-        self, devices: Sequence[Device], log_folder: Path, sample_period_s: float = 0.2
+        self,
+        devices: Sequence[Device],
+        log_folder: Path,
+        sample_period_s: float = 0.2,
+        live: LiveSignals | None = None,
     ) -> None:
+        self._live = live
         self._devices = {device.card_id: device for device in devices}
         self._log_folder, self._sample_period_s = log_folder, sample_period_s
         cards = [CardState(d.card_id, d.model, d.mem_mib, d.mem_mib) for d in devices]
@@ -104,6 +112,8 @@ class LocalCluster:
         self._occupancy.discard(launch.job_id)
         self._occupancy.enter(launch, process.started_time)  # the exact moment
         self._runs[launch.job_id] = _Run(launch, process)
+        if self._live is not None:
+            self._live.entered(launch, process)
         self._sample_who_is_alone()
         return process.started_time
 
@@ -150,6 +160,8 @@ class LocalCluster:
     def _ended(self, run: _Run) -> EndedRun:
         launch, process = run.launch, run.process
         del self._runs[launch.job_id]
+        if self._live is not None:
+            self._live.left(launch.job_id)
         finish_time = process.finished_time or time.time()
         return EndedRun(
             job_id=launch.job_id,

@@ -40,15 +40,13 @@ class GpuMeter:
     def measure(self) -> tuple[float, dict[str, float]]:
         """Return the seconds since the interval began and its signals, and begin the next.
 
-        Signals that NVML cannot give are left out.
+        Signals that NVML cannot give are left out; ``pcie_tx_bytes_per_s`` (from the card) and
+        ``pcie_rx_bytes_per_s`` are the parts of ``pcie_bytes_per_s``.
         """
         now_s = time.monotonic()
         seconds, self._began_s = now_s - self._began_s, now_s
-        readings = {
-            "gpu_util": self._utilization(),
-            "gpu_mem_mib": self._memory_mib(),
-            "pcie_bytes_per_s": self._pcie_bytes_per_s(),
-        }
+        readings = {"gpu_util": self._utilization(), "gpu_mem_mib": self._memory_mib()}
+        readings |= self._pcie()
         readings |= self._gpm.measure() if self._gpm is not None else {}
         return seconds, {name: value for name, value in readings.items() if value is not None}
 
@@ -85,12 +83,12 @@ class GpuMeter:
         used = None if memory is None else within(memory.used, memory.total)
         return None if used is None else used / MIB
 
-    def _pcie_bytes_per_s(self) -> float | None:
+    def _pcie(self) -> dict[str, float]:
         if self._nvml is None:
-            return None
+            return {}
         counters = (self._nvml.NVML_PCIE_UTIL_TX_BYTES, self._nvml.NVML_PCIE_UTIL_RX_BYTES)
         rates = [self._read("nvmlDeviceGetPcieThroughput", counter) for counter in counters]
-        return _total([None if rate is None else rate * BYTES_PER_NVML_KB for rate in rates])
+        return _pcie([None if rate is None else rate * BYTES_PER_NVML_KB for rate in rates])
 
 
 class _Gpm:
@@ -111,8 +109,7 @@ class _Gpm:
         self._samples.reverse()
         signals = {name: ratio(metrics.get(metric)) for name, metric in GPM_RATIOS.items()}
         rates = [metrics.get(metric) for metric in GPM_PCIE]
-        pcie = _total([None if rate is None else rate * MIB for rate in rates])
-        return signals | ({} if pcie is None else {"pcie_bytes_per_s": pcie})
+        return signals | _pcie([None if rate is None else rate * MIB for rate in rates])
 
     def close(self) -> None:
         for sample in self._samples:
@@ -136,8 +133,15 @@ class _Gpm:
         return {name: one.value for name, one in answers if one.nvmlReturn == success}
 
 
-def _total(rates: list[float | None]) -> float | None:
-    """Both directions together; missing if one is missing or no plausible rate."""
+def _pcie(rates: list[float | None]) -> dict[str, float]:
+    """Both directions and their sum; nothing if one is missing or no plausible rate."""
     valid = [within(rate, nvml.MOST_PCIE_BYTES_PER_S) for rate in rates]
     known = [rate for rate in valid if rate is not None]
-    return sum(known) if len(known) == len(rates) else None
+    if len(known) < len(rates):
+        return {}
+    sent, received = known
+    return {
+        "pcie_bytes_per_s": sent + received,
+        "pcie_tx_bytes_per_s": sent,
+        "pcie_rx_bytes_per_s": received,
+    }

@@ -20,6 +20,7 @@ class _Counters:
     system_s: float
     io_bytes: int | None
     rss_mib: float | None
+    written_bytes: int | None = None  # their part of io_bytes; not known after the end
 
 
 class SlotMeter:
@@ -41,7 +42,9 @@ class SlotMeter:
     def measure(self) -> tuple[float, dict[str, float]]:
         """Return the seconds since the interval began and its signals, and begin the next.
 
-        Signals that cannot be read are left out. Nothing is measured (0 seconds) once the end
+        Signals that cannot be read are left out; ``pcie_tx_bytes_per_s`` (written) and
+        ``pcie_rx_bytes_per_s`` (read) are the parts of ``pcie_bytes_per_s``, known while the
+        job lives. Nothing is measured (0 seconds) once the end
         of the job has been accounted.
         """
         before, now = self._before, self._counters()
@@ -74,12 +77,17 @@ class SlotMeter:
             with contextlib.suppress(psutil.NoSuchProcess):
                 cpu, child_io, child_rss = _of_one(child)
                 user_s, system_s, rss = user_s + cpu[0], system_s + cpu[1], rss + child_rss
-                io = None if io is None or child_io is None else io + child_io
+                io = None if io is None or child_io is None else _both(io, child_io)
         elapsed_s = time.time() - self._process.started_time
-        return _Counters(elapsed_s, user_s, system_s, io, rss / MIB)
+        total, written = (None, None) if io is None else (sum(io), io[1])
+        return _Counters(elapsed_s, user_s, system_s, total, rss / MIB, written)
 
 
-def _of_one(process: psutil.Process) -> tuple[tuple[float, float], int | None, int]:
+def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _of_one(process: psutil.Process) -> tuple[tuple[float, float], tuple[int, int] | None, int]:
     with process.oneshot():
         times, rss = process.cpu_times(), process.memory_info().rss
     cpu = (times.user + times.children_user, times.system + times.children_system)
@@ -87,7 +95,7 @@ def _of_one(process: psutil.Process) -> tuple[tuple[float, float], int | None, i
         io = process.io_counters()
     except psutil.AccessDenied:
         return cpu, None, rss
-    return cpu, io.read_chars + io.write_chars, rss
+    return cpu, (io.read_chars, io.write_chars), rss
 
 
 def _signals(before: _Counters, now: _Counters) -> dict[str, float]:
@@ -97,7 +105,12 @@ def _signals(before: _Counters, now: _Counters) -> dict[str, float]:
     # The kernel counts in ticks of 10 ms, so a busy interval can seem fuller than full.
     signals = {"gpu_util": min(1.0, user + system), "sm_active": min(1.0, user)}
     if before.io_bytes is not None and now.io_bytes is not None:
-        signals["pcie_bytes_per_s"] = max(0, now.io_bytes - before.io_bytes) / seconds
+        total = max(0, now.io_bytes - before.io_bytes) / seconds
+        signals["pcie_bytes_per_s"] = total
+        if before.written_bytes is not None and now.written_bytes is not None:
+            written = max(0, now.written_bytes - before.written_bytes) / seconds
+            signals["pcie_tx_bytes_per_s"] = min(written, total)
+            signals["pcie_rx_bytes_per_s"] = total - min(written, total)
     if now.rss_mib is not None:
         signals["gpu_mem_mib"] = now.rss_mib
     return signals

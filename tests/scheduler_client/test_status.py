@@ -85,3 +85,13 @@ def test_a_taken_port_is_named_with_the_next_step():
 def test_without_a_port_nothing_is_served(cycle):
     with status_server(None) as observe:
         observe(cycle)
+
+
+def test_more_metrics_are_made_at_each_request(cycle):
+    number, asked = port(), []
+    with status_server(number, lambda: f"asked {len(asked)}\n") as observe:
+        observe(cycle)
+        for count in range(2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{number}/metrics", timeout=5) as page:
+                assert page.read().decode().endswith(f"\nasked {count}\n")
+            asked.append(count)

@@ -99,6 +99,19 @@ def test_what_a_slot_has_no_counterpart_of_is_missing_not_zero():
     assert not {name for name in summary if name.startswith(("sm_occ", "fp32", "dram"))}
 
 
+def test_bytes_written_and_read_are_told_apart_while_the_job_lives():
+    source = "open('/dev/null', 'wb').write(bytes(60 * 2**20))\nimport time; time.sleep(60)"
+    process = run_python(f"import time; time.sleep(0.2)\n{source}")
+    meter = SlotMeter(process)
+    meter.restart()
+    time.sleep(0.6)
+    _, signals = meter.measure()
+    process.terminate(0.0)
+    assert signals["pcie_tx_bytes_per_s"] > 10 * signals["pcie_rx_bytes_per_s"]
+    both = signals["pcie_tx_bytes_per_s"] + signals["pcie_rx_bytes_per_s"]
+    assert both == pytest.approx(signals["pcie_bytes_per_s"])
+
+
 def test_bytes_that_may_not_be_read_are_missing(monkeypatch):
     def refuse(_):
         raise psutil.AccessDenied
@@ -161,7 +174,8 @@ def test_a_gpu_without_gpm_gives_what_nvml_has(fake_nvml):
     meter = GpuMeter(GPU)
     meter.restart()
     _, signals = meter.measure()
-    assert signals == {"gpu_util": 0.7, "gpu_mem_mib": 1024, "pcie_bytes_per_s": 3_000_000}
+    pcie = {"pcie_bytes_per_s": 3e6, "pcie_tx_bytes_per_s": 2e6, "pcie_rx_bytes_per_s": 1e6}
+    assert signals == {"gpu_util": 0.7, "gpu_mem_mib": 1024, **pcie}
 
 
 def test_a_gpu_with_gpm_gives_all_signals(fake_nvml):
@@ -174,6 +188,7 @@ def test_a_gpu_with_gpm_gives_all_signals(fake_nvml):
     assert signals["fp32_active"] == pytest.approx(0.3)
     assert signals["dram_active"] == pytest.approx(0.55)
     assert signals["pcie_bytes_per_s"] == 150 * 2**20
+    assert signals["pcie_tx_bytes_per_s"] == 100 * 2**20
 
 
 def test_a_gpm_metric_that_fails_is_missing(fake_nvml):
