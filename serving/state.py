@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from data.domain import REGISTERED_MODELS, FinishedJob
@@ -14,6 +14,7 @@ from data.errors import JobLogError
 from data.joblog import Appended, JobLog
 from data.settings import Settings
 from serving.champions.cache import ModelCache
+from serving.champions.locations import local_roots
 from serving.champions.rest import RestChampions
 from serving.champions.sources import Champions, MlflowChampions
 from serving.champions.store import ModelStore
@@ -66,7 +67,7 @@ class ServingState:
         """
         settings = Settings.from_mapping(environ, Path.cwd())
         return cls(
-            champions_of(settings.tracking_uri, environ),
+            champions_of(settings.tracking_uri, environ, local_roots(environ, settings.home)),
             ModelCache(settings.cache_path),
             lambda: JobLog(settings.joblog_url),
             metrics,
@@ -165,10 +166,21 @@ class ServingState:
         return predictor
 
 
-def champions_of(tracking_uri: str, environ: Mapping[str, str]) -> Champions:
-    """Return the lightest reader of a registry: REST for a server, MLflow's client otherwise."""
+def champions_of(
+    tracking_uri: str, environ: Mapping[str, str], roots: Sequence[Path] = ()
+) -> Champions:
+    """Return the lightest reader of a registry: REST for a server, MLflow's client otherwise.
+
+    Parameters
+    ----------
+    tracking_uri : str
+    environ : mapping of str to str
+        Holds the credentials.
+    roots : sequence of Path
+        Folders below which a server's local paths are read.
+    """
     if tracking_uri.startswith(("http://", "https://")):
-        return RestChampions(tracking_uri, environ)
+        return RestChampions(tracking_uri, environ, roots)
     return MlflowChampions(tracking_uri)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,6 +16,16 @@ from serving.champions.sources import VersionFacts
 INDEX_FILE = "champion.json"
 KEPT = 3  # versions a model: the champion, the one before, one that another worker still reads
 _INCOMING = ".incoming-"
+_DIGEST = re.compile("[0-9a-z]{1,64}")  # no separator, no dot: never out of its folder
+_BROKEN_ENTRY = (
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    RecursionError,
+    BadModelError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +40,14 @@ class CachedVersion:
         Where the registry has it from, as ``VersionFacts`` says.
     digest : str
         SHA-256 of its list of digests, and the name of its directory.
+    created_time : float
+        When it was registered (s, UTC); 0 where that is not known.
     """
 
     number: str
     source: str
     digest: str
+    created_time: float = 0.0
 
 
 class ModelCache:
@@ -50,17 +64,31 @@ class ModelCache:
         self._path = path
 
     def directory(self, name: str, digest: str) -> Path:
-        """Return where a version lies, or would."""
+        """Return where a version lies, or would.
+
+        Raises
+        ------
+        BadModelError
+            If `digest` is none: a registry may say anything, and a folder of that name is read,
+            and removed where it is found damaged.
+        """
+        if not _DIGEST.fullmatch(digest):
+            raise BadModelError(f"found digest {digest!r:.80}, wanted SHA-256 in hex")
         return self._path / name / digest
 
     def champion(self, name: str) -> CachedVersion | None:
         """Return the version that served last, or None if there is none or its entry is broken."""
         try:
             fields = json.loads((self._path / name / INDEX_FILE).read_text())
-            version = CachedVersion(**{key: str(value) for key, value in fields.items()})
-        except (OSError, ValueError, TypeError, AttributeError):
+            version = CachedVersion(
+                str(fields["number"]),
+                str(fields["source"]),
+                str(fields["digest"]),
+                float(fields.get("created_time", 0.0)),
+            )
+            return version if self.directory(name, version.digest).is_dir() else None
+        except _BROKEN_ENTRY:
             return None
-        return version if self.directory(name, version.digest).is_dir() else None
 
     def add(
         self, name: str, number: str, facts: VersionFacts, fetch: Callable[[Path], None]
@@ -81,7 +109,8 @@ class ModelCache:
         """
         with self._incoming(name) as incoming:
             fetch(Path(incoming))
-            version = CachedVersion(number, facts.source, bundle_digest(Path(incoming)))
+            digest = bundle_digest(Path(incoming))
+            version = CachedVersion(number, facts.source, digest, facts.created_time)
             if facts.digest not in (None, version.digest):
                 raise BadModelError(
                     f"{name}/{number}: fetched digest {version.digest}, registered {facts.digest}"

@@ -19,6 +19,7 @@ import skops.io
 from skops.io.exceptions import UntrustedTypesFoundException
 
 from data.errors import BadModelError, shown
+from serving.champions.contents import check_archive, check_contents
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, Floats, ModelSpec, spec_from_json, spec_json
 
@@ -103,6 +104,7 @@ def read_bundle(directory: Path, version: str) -> Bundle:
         A file is missing or differs from its digest, the estimator cannot be read or counts
         other features than the spec, or a stored example is answered differently. Names the file.
     """
+    check_contents(directory)
     digests = _checked_digests(directory)
     spec = spec_from_json((directory / SPEC_FILE).read_text())
     name = LIGHTGBM_FILE if LIGHTGBM_FILE in digests else SKOPS_FILE
@@ -154,7 +156,7 @@ def _checked_digests(directory: Path) -> Mapping[str, str]:
     path = directory / DIGESTS_FILE
     try:
         digests: dict[str, str] = dict(json.loads(path.read_text()))
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise BadModelError(f"{path}: found {error!r}, wanted a list of digests") from error
     for name, wanted in digests.items():
         _check_digest(directory, name, wanted)
@@ -179,6 +181,7 @@ def _estimator(path: Path) -> object:
     try:
         if path.name == LIGHTGBM_FILE:
             return lightgbm.Booster(model_str=path.read_text())
+        check_archive(path)
         estimator: object = skops.io.load(path, trusted=list(TRUSTED_TYPES))
     except _UNREADABLE as error:
         raise BadModelError(f"{path}: found {error!r}, wanted a readable estimator") from error

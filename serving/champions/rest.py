@@ -1,27 +1,24 @@
 """Champions from an MLflow server over its REST interface, without importing MLflow."""
 
-import base64
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote, urlencode, urlsplit
-
-import urllib3
+from urllib.parse import urlsplit
 
 from data.domain import REGISTERED_MODELS
-from data.errors import RegistryError
+from data.errors import BadModelError, RegistryError
+from data.urls import without_credentials
+from serving.champions.locations import PROXIED, STORES, local_folder, scheme_of
+from serving.champions.proxied import ArtifactProxy
+from serving.champions.rest_http import RegistryHttp
 from serving.champions.sources import ALIAS, DIGEST_TAG, PAGE, VersionFacts
 
 API = "/api/2.0/mlflow"
-ARTIFACTS_API = "/api/2.0/mlflow-artifacts/artifacts"
-TIMEOUT = urllib3.Timeout(connect=2.0, read=10.0)
 OTHER_STORE_TIMEOUT_S = 300
-CHUNK_BYTES = 2**20
 
 
 class RestChampions:
@@ -34,74 +31,62 @@ class RestChampions:
     environ : mapping of str to str
         MLflow's own variables carry the credentials: ``MLFLOW_TRACKING_TOKEN``, or
         ``MLFLOW_TRACKING_USERNAME`` and ``MLFLOW_TRACKING_PASSWORD``.
+    roots : sequence of Path
+        Folders of this machine below which a version's files may lie.
     """
 
-    def __init__(self, tracking_uri: str, environ: Mapping[str, str]) -> None:
-        self._uri = tracking_uri.rstrip("/")
-        self._headers = credentials(environ)
-        self._http = urllib3.PoolManager(timeout=TIMEOUT, retries=False, maxsize=2)
+    def __init__(
+        self, tracking_uri: str, environ: Mapping[str, str], roots: Sequence[Path] = ()
+    ) -> None:
+        self._uri, self._roots = tracking_uri, roots
+        self._http = RegistryHttp(tracking_uri, environ)
 
     def numbers(self) -> Mapping[str, str]:
         """Return the champion's version number of each registered model that has one."""
-        document = self._json(f"{API}/registered-models/search", {"max_results": str(PAGE)})
-        return {
-            model["name"]: str(alias["version"])
-            for model in document.get("registered_models", [])
-            if model["name"] in REGISTERED_MODELS
-            for alias in model.get("aliases", [])
-            if alias["alias"] == ALIAS
-        }
+        document = self._http.json(f"{API}/registered-models/search", {"max_results": str(PAGE)})
+        with self._shaped():
+            return {
+                model["name"]: _number(alias["version"])
+                for model in document.get("registered_models", [])
+                if model["name"] in REGISTERED_MODELS
+                for alias in model.get("aliases", [])
+                if alias["alias"] == ALIAS
+            }
 
     def facts(self, name: str, number: str) -> VersionFacts:
         """Return what the registry says of a version."""
         path = f"{API}/model-versions/get"
-        version = self._json(path, {"name": name, "version": number})["model_version"]
-        tags = {tag["key"]: tag["value"] for tag in version.get("tags", [])}
-        return VersionFacts(str(version["source"]), tags.get(DIGEST_TAG))
+        document = self._http.json(path, {"name": name, "version": number})
+        with self._shaped():
+            version = document["model_version"]
+            tags = {tag["key"]: tag["value"] for tag in version.get("tags", [])}
+            created_ms = float(version.get("creation_timestamp", 0))
+            return VersionFacts(str(version["source"]), tags.get(DIGEST_TAG), created_ms / 1e3)
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
         """Copy a version's files into an empty directory."""
         path = f"{API}/model-versions/get-download-uri"
-        source = str(self._json(path, {"name": name, "version": number})["artifact_uri"])
-        parts = urlsplit(source)
+        document = self._http.json(path, {"name": name, "version": number})
+        with self._shaped():
+            source = str(document["artifact_uri"])
         try:
-            if parts.scheme in ("", "file"):
-                shutil.copytree(unquote(parts.path), directory, dirs_exist_ok=True)
-            elif parts.scheme == "mlflow-artifacts":
-                self._download(parts.path.strip("/"), directory)
-            else:
-                self._fetch_elsewhere(name, number, directory)
+            self._fetch(name, number, source, directory)
         except OSError as error:
-            raise RegistryError(f"{name}/{number} from {source}: {error}") from error
+            where = without_credentials(source)
+            raise RegistryError(f"{name}/{number} from {where}: {error}") from error
 
-    def _download(self, path: str, directory: Path) -> None:
-        """Copy a folder of the server's artifact store, folders within included."""
-        directory.mkdir(exist_ok=True)
-        for name, is_folder in self._listed(path):
-            if is_folder:
-                self._download(f"{path}/{name}", directory / name)
-            else:
-                self._download_file(f"{path}/{name}", directory / name)
-
-    def _listed(self, path: str) -> Iterator[tuple[str, bool]]:
-        for entry in self._json(ARTIFACTS_API, {"path": path}).get("files", []):
-            name = str(entry["path"]).rsplit("/", 1)[-1]
-            if name in ("", ".", "..") or "\\" in name or "\0" in name:
-                raise RegistryError(
-                    f"{self._uri}: found a file named {name!r}, wanted a plain name"
-                )
-            yield name, bool(entry.get("is_dir"))
-
-    def _download_file(self, path: str, target: Path) -> None:
-        response = self._get(f"{ARTIFACTS_API}/{quote(path)}", preload_content=False)
-        try:
-            with target.open("wb") as file:
-                for chunk in response.stream(CHUNK_BYTES):
-                    file.write(chunk)
-        except urllib3.exceptions.HTTPError as error:
-            raise RegistryError(f"MLflow at {self._uri}: {error}") from error
-        finally:
-            response.release_conn()
+    def _fetch(self, name: str, number: str, source: str, directory: Path) -> None:
+        scheme = scheme_of(source)
+        if scheme == "file":
+            folder = local_folder(source, self._roots)
+            # A link would lead out of the roots again: copied as a link, refused when read.
+            shutil.copytree(folder, directory, symlinks=True, dirs_exist_ok=True)
+        elif scheme == PROXIED:  # whatever host it names, the registry's own server is asked
+            ArtifactProxy(self._http).copy(urlsplit(source).path, directory)
+        elif scheme in STORES:
+            self._fetch_elsewhere(name, number, directory)
+        else:
+            raise BadModelError(f"found files at {source[:200]}, wanted where they lie")
 
     def _fetch_elsewhere(self, name: str, number: str, directory: Path) -> None:
         """Let MLflow fetch from another store (S3, GCS, …), in a process that then ends."""
@@ -121,47 +106,19 @@ class RestChampions:
         except subprocess.TimeoutExpired as error:
             raise RegistryError(f"{name}/{number}: not fetched in {error.timeout:g} s") from error
 
-    def _json(self, path: str, query: Mapping[str, str]) -> Any:
-        response = self._get(f"{path}?{urlencode(query)}")
+    @contextmanager
+    def _shaped(self) -> Iterator[None]:
+        """Turn what another shape of JSON causes into a `RegistryError`."""
         try:
-            return json.loads(response.data)
-        except ValueError as error:
-            found = response.data[:60]
-            raise RegistryError(f"{self._uri}{path}: found {found!r}, wanted JSON") from error
-
-    def _get(self, path: str, *, preload_content: bool = True) -> urllib3.BaseHTTPResponse:
-        url = self._uri + path
-        try:
-            response = self._http.request(
-                "GET",
-                url,
-                headers=self._headers,
-                redirect=False,
-                preload_content=preload_content,
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise RegistryError(f"MLflow at {self._uri}: {error}; is it running?") from error
-        if response.status != 200:
-            response.drain_conn()
-            raise RegistryError(f"{url}: found status {response.status}, wanted 200")
-        return response
+            yield
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RegistryError(
+                f"{self._http.url}: found {error!r:.200}, wanted an answer of MLflow's"
+            ) from error
 
 
-def credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the Authorization header that MLflow's variables ask for.
-
-    Examples
-    --------
-    >>> credentials({"MLFLOW_TRACKING_TOKEN": "t"})
-    {'Authorization': 'Bearer t'}
-    >>> credentials({})
-    {}
-    """
-    token = environ.get("MLFLOW_TRACKING_TOKEN")
-    if token:
-        return {"Authorization": f"Bearer {token}"}
-    user = environ.get("MLFLOW_TRACKING_USERNAME")
-    if not user:
-        return {}
-    pair = f"{user}:{environ.get('MLFLOW_TRACKING_PASSWORD', '')}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+def _number(version: object) -> str:
+    text = str(version)
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"version {text!r:.40}")
+    return text

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from data.domain import REGISTERED_MODELS
-from data.errors import RegistryError
+from data.errors import BadModelError, RegistryError
+from data.urls import without_credentials
+from serving.champions.locations import scheme_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -31,10 +33,13 @@ class VersionFacts:
     digest : str, optional
         As training sealed it (``serving.champions.files.bundle_digest``); None on a version that
         is not ours.
+    created_time : float
+        When it was registered (s, UTC); 0 where that is not known.
     """
 
     source: str
     digest: str | None
+    created_time: float = 0.0
 
 
 class Champions(Protocol):
@@ -87,7 +92,8 @@ class MlflowChampions:
         """Return what the registry says of a version."""
         with self._client() as client:
             version = client.get_model_version(name, number)
-        return VersionFacts(str(version.source), version.tags.get(DIGEST_TAG))
+        created_time = (version.creation_timestamp or 0) / 1e3
+        return VersionFacts(str(version.source), version.tags.get(DIGEST_TAG), created_time)
 
     def fetch(self, name: str, number: str, directory: Path) -> None:
         """Copy a version's files into an empty directory."""
@@ -95,8 +101,9 @@ class MlflowChampions:
 
         with self._client() as client:
             # Not as models:/<name>/<number>: MLflow resolves that in a process-wide registry.
+            source = self._source(client, name, number)
             found = artifacts.download_artifacts(
-                artifact_uri=client.get_model_version(name, number).source,
+                artifact_uri=source,
                 dst_path=str(directory),
                 tracking_uri=self._uri,
             )
@@ -104,6 +111,17 @@ class MlflowChampions:
             if Path(found) != directory:
                 shutil.copytree(found, directory, dirs_exist_ok=True)
                 shutil.rmtree(found)
+
+    def _source(self, client: "MlflowClient", name: str, number: str) -> str:
+        """Return where a version's files lie, unless that is where no server may send us."""
+        if self._uri.startswith(_SQLITE):
+            source = str(client.get_model_version(name, number).source)
+            scheme_of(source)
+            return source
+        source = str(client.get_model_version_download_uri(name, number))
+        if scheme_of(source) == "file":
+            raise BadModelError(f"found files at {source[:200]}, wanted an object store")
+        return source
 
     @contextmanager
     def _client(self) -> "Iterator[MlflowClient]":
@@ -119,4 +137,6 @@ class MlflowChampions:
             yield MlflowClient(self._uri, self._uri)
         except (MlflowException, SQLAlchemyError, OSError) as error:
             text = str(error).splitlines()[0] if str(error) else repr(error)
-            raise RegistryError(f"MLflow at {self._uri}: {text}; is it running?") from error
+            where = without_credentials(self._uri)
+            text = text.replace(self._uri, where)
+            raise RegistryError(f"MLflow at {where}: {text}; is it running?") from error

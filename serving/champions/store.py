@@ -19,6 +19,14 @@ from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger(__name__)
 P = TypeVar("P")
+_UNEXPECTED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +171,7 @@ class ModelStore(Generic[P]):
     def _from_cache_if_same(self, name: str, number: str, facts: VersionFacts) -> Loaded | None:
         cached = self._cache.champion(name)
         if facts.digest is not None:
-            cached = CachedVersion(number, facts.source, facts.digest)
+            cached = CachedVersion(number, facts.source, facts.digest, facts.created_time)
         elif cached is None or (cached.number, cached.source) != (number, facts.source):
             return None
         if not self._cache.directory(name, cached.digest).is_dir():
@@ -195,13 +203,24 @@ class ModelStore(Generic[P]):
             return self._read_or_discard(name, cached)
         except BadModelError as error:
             return Refused(cached.number, f"damaged in the cache: {error}", is_final=False)
+        except RegistryError as error:
+            return Refused(cached.number, str(error), is_final=False)
 
     def _read(self, name: str, cached: CachedVersion) -> Loaded:
-        bundle = read_bundle(self._cache.directory(name, cached.digest), f"{name}/{cached.number}")
-        if bundle.spec.name != name:
-            raise BadModelError(f"found a model called {bundle.spec.name}, wanted {name}")
-        bundle = with_compiled_forest(bundle)
-        rehearse(bundle)
+        directory = self._cache.directory(name, cached.digest)
+        try:
+            bundle = read_bundle(directory, f"{name}/{cached.number}")
+            if bundle.spec.name != name:
+                raise BadModelError(f"found a model called {bundle.spec.name}, wanted {name}")
+            bundle = with_compiled_forest(bundle)
+            rehearse(bundle)
+        except _UNEXPECTED as error:  # no file may end the thread that follows the registry
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise BadModelError(f"{name}/{cached.number}: cannot be read ({text:.200})") from error
+        except (MemoryError, OSError) as error:  # of this machine, now; the version may be good
+            raise RegistryError(
+                f"{name}/{cached.number}: cannot be read now ({error!r})"
+            ) from error
         return Loaded(bundle, cached, self._clock())
 
     def _swap(self, results: Mapping[str, Loaded | Refused | None]) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ import pytest
 from data.errors import RegistryError
 from serving.champions import fetch as champions_fetch
 from serving.champions.files import bundle_digest
-from serving.champions.rest import RestChampions, credentials
+from serving.champions.rest import RestChampions
+from serving.champions.rest_http import credentials
 from serving.champions.sources import MlflowChampions, VersionFacts
 
 NAME = "colocast-interference"
@@ -30,7 +31,9 @@ def store(settings, versions):
 def test_mlflow_names_its_champions(store, versions):
     champions = MlflowChampions(store)
     assert champions.numbers() == {NAME: "1"}
-    assert champions.facts(NAME, "1") == VersionFacts(str(versions["1"]), "d")
+    facts = champions.facts(NAME, "1")
+    assert (facts.source, facts.digest) == (str(versions["1"]), "d")
+    assert facts.created_time > 1.7e9
 
 
 def test_mlflow_fetches_a_whole_version(store, versions, tmp_path):
@@ -130,14 +133,14 @@ def test_server_hands_out_a_whole_version_with_its_folders(server, versions, tmp
 @pytest.mark.parametrize("prefix", ["", "file://"])
 def test_version_on_a_shared_disk_is_copied(server, versions, tmp_path, prefix):
     server.artifact_uri = f"{prefix}{versions['2']}"
-    RestChampions(server.url, {}).fetch(NAME, "1", tmp_path / "copy")
+    RestChampions(server.url, {}, [versions["2"].parent]).fetch(NAME, "1", tmp_path / "copy")
     assert bundle_digest(tmp_path / "copy") == bundle_digest(versions["2"])
 
 
 def test_version_that_is_not_on_this_disk_is_an_error(server, tmp_path):
-    server.artifact_uri = "/nowhere/at/all"
-    with pytest.raises(RegistryError, match="colocast-interference/1 from /nowhere/at/all"):
-        RestChampions(server.url, {}).fetch(NAME, "1", tmp_path)
+    server.artifact_uri = f"{tmp_path}/nowhere/at/all"
+    with pytest.raises(RegistryError, match=r"colocast-interference/1 from .*/nowhere/at/all"):
+        RestChampions(server.url, {}, [tmp_path]).fetch(NAME, "1", tmp_path / "copy")
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a\\b", "a/..", ""])
