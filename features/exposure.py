@@ -1,12 +1,11 @@
 """How a job's run divides into time alone and time beside neighbours, from its segments."""
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from data.domain import FinishedJob
+from data.placement import stretches
 
 UNKNOWN_GPU_MODEL = "unknown"
 WHOLE = 0.99  # share of a run that must be on record to say who was there
@@ -29,6 +28,9 @@ class Exposure:
         With two or more neighbours at once, by each of them: the sum counts such time twice.
     gpu_model : str
         Of its cards; several are joined by ``+``, none is ``unknown``.
+    together_s : mapping of tuple of str to float
+        By everybody who was there at once, sorted; the empty tuple is time alone. Its sum
+        counts every recorded second once.
     """
 
     runtime_s: float
@@ -36,6 +38,7 @@ class Exposure:
     beside_s: Mapping[str, float]
     crowded_s: Mapping[str, float]
     gpu_model: str
+    together_s: Mapping[tuple[str, ...], float] = field(default_factory=dict)
 
     @property
     def neighbours(self) -> frozenset[str]:
@@ -65,19 +68,16 @@ def exposure(job: FinishedJob) -> Exposure:
     """
     beside: defaultdict[str, float] = defaultdict(float)
     crowded: defaultdict[str, float] = defaultdict(float)
-    exclusive_s = 0.0
-    for seconds, met in _moments(job):
-        match met:
-            case ():
-                exclusive_s += seconds
-            case (neighbour,):
-                beside[neighbour] += seconds
-            case _:
-                for neighbour in set(met):
-                    crowded[neighbour] += seconds
+    together: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for stretch in stretches(job):
+        together[stretch.neighbour_keys] += stretch.seconds
+    for met, seconds in together.items():
+        for neighbour in set(met):
+            (beside if len(met) == 1 else crowded)[neighbour] += seconds
     models = sorted({segment.gpu_model for segment in job.segments})
     model = "+".join(models) or UNKNOWN_GPU_MODEL
-    return Exposure(job.runtime_s, exclusive_s, dict(beside), dict(crowded), model)
+    alone_s = together.get((), 0.0)
+    return Exposure(job.runtime_s, alone_s, dict(beside), dict(crowded), model, dict(together))
 
 
 def lone_neighbour(found: Exposure, baseline_s: float) -> tuple[str, float] | None:
@@ -107,25 +107,3 @@ def lone_neighbour(found: Exposure, baseline_s: float) -> tuple[str, float] | No
         return None
     ((neighbour, shared_s),) = found.beside_s.items()
     return neighbour, shared_s / work_s
-
-
-def _moments(job: FinishedJob) -> Iterable[tuple[float, tuple[str, ...]]]:
-    """Yield each stretch between two changes on any card: its seconds and the neighbours."""
-    clipped = [
-        (max(s.start_time, job.start_time), min(s.finish_time, job.finish_time), s.neighbour_keys)
-        for s in job.segments
-    ]
-    cuts = sorted({moment for start, finish, _ in clipped for moment in (start, finish)})
-    cards: list[list[tuple[str, ...]]] = [[] for _ in cuts]
-    for start, finish, neighbours in clipped:
-        for at in range(bisect_left(cuts, start), bisect_left(cuts, finish)):
-            cards[at].append(neighbours)
-    for (left, right), met in zip(pairwise(cuts), cards, strict=False):
-        if met:
-            yield right - left, _together(met)
-
-
-def _together(cards: list[tuple[str, ...]]) -> tuple[str, ...]:
-    # The same key on two cards is taken for one gang; twice on one card, for two jobs.
-    fullest = max(cards, key=len)
-    return fullest if len(fullest) > 1 else tuple(sorted({key for card in cards for key in card}))
