@@ -73,10 +73,10 @@ class RegistryHttp:
                 raise RegistryError(f"{where}: found status {response.status}, wanted 200")
             with self._faults():
                 yield from _until(response, deadline_s, lambda: self.url + path)
-            response.release_conn()
-        finally:
-            if not response.isclosed():
-                response.close()  # the rest of it is not read
+        except BaseException:
+            response.close()  # the rest of it is not read
+            raise
+        response.release_conn()
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
