@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import BadModelError
-from serving.forest.walk import ABOVE_ALL, CompiledForest, Ints, ordered
+from serving.forest.walk import LARGEST, CompiledForest, Ints, ordered
 from serving.inference.bundle import Floats
 
 NO_CHILD = -1
@@ -62,7 +62,7 @@ def compiled_forest(trees: Sequence[TreeArrays], n_features: int) -> CompiledFor
     ------
     BadModelError
         If an index points outside its tree, a node has one child or two parents, or the forest
-        is too large for 32 bits of child and column.
+        is too large for 31 bits of child and column.
 
     Notes
     -----
@@ -74,13 +74,13 @@ def compiled_forest(trees: Sequence[TreeArrays], n_features: int) -> CompiledFor
     nodes = _joined(trees, n_features)
     order = _siblings_together(nodes)
     bits = int(2 * n_features - 1).bit_length()
-    if len(order).bit_length() + bits > 32:
+    if len(order).bit_length() + bits > 31:  # the sign, 32 bits of threshold, and these
         raise BadModelError(
             f"found a forest of {len(order)} nodes on {n_features} features, "
-            f"wanted at most {1 << (32 - bits)} nodes"
+            f"wanted at most {1 << max(0, 31 - bits)} nodes"
         )
     return CompiledForest(
-        records=_records(nodes, order, bits),
+        words=_words(nodes, order, bits),
         leaves=nodes.left[order] == NO_CHILD,
         values=nodes.value[order],
         roots=nodes.offsets,
@@ -128,7 +128,7 @@ def _joined(trees: Sequence[TreeArrays], n_features: int) -> Nodes:
         left=np.where(leaf, NO_CHILD, left + shift),
         right=np.where(leaf, NO_CHILD, joined("children_right").astype(np.int64) + shift),
         column=np.where(leaf, 0, feature + n_features * to_left),
-        threshold=np.where(leaf, ABOVE_ALL, ordered(_narrowed(joined("threshold")))),
+        threshold=np.where(leaf, LARGEST, ordered(_narrowed(joined("threshold")))),
         value=joined("value")[:, :, 0],
         offsets=offsets,
     )
@@ -160,9 +160,9 @@ def _breadth_first(nodes: Nodes, root: np.int64) -> Ints:
     return np.concatenate(levels)
 
 
-def _records(nodes: Nodes, order: Ints, bits: int) -> Ints:
+def _words(nodes: Nodes, order: Ints, bits: int) -> Ints:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     child = np.where(nodes.left == NO_CHILD, place, place[nodes.left])
-    records = (nodes.threshold << 32) | (child << bits) | nodes.column
-    return np.asarray(records[order], dtype=np.int64)
+    words = (child << (32 + bits)) | ((LARGEST - nodes.threshold) << bits) | nodes.column
+    return np.asarray(words[order], dtype=np.int64)
