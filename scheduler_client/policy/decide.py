@@ -5,16 +5,21 @@ from itertools import zip_longest
 from typing import Literal
 
 from data.domain import Estimate
+from scheduler_client.policy.card_groups import CardGroups
+from scheduler_client.policy.choosing import best_cards
 from scheduler_client.policy.decisions import Admission, Decision, Level, Reason, Waiting
-from scheduler_client.policy.filtering import is_impossible
+from scheduler_client.policy.filtering import Capacity
+from scheduler_client.policy.holds import Holds
 from scheduler_client.policy.ledger import Ledger
-from scheduler_client.policy.placing import Placed, PlacingRules, place
+from scheduler_client.policy.outlook import Outlooks
+from scheduler_client.policy.placing import Board, Placed, PlacingRules, Search, demand_of
 from scheduler_client.policy.predictions import NO_FORECAST, JobForecast, Predictions
 from scheduler_client.policy.queue_order import Ageing, FairOrder, FifoOrder, Order
-from scheduler_client.policy.quota import QuotaCheck, is_guaranteed
+from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.scoring import Bound, Candidate, ScoreWeights, worst_slowdown
 from scheduler_client.policy.tolerance import ToleranceRule, tolerance
 from scheduler_client.policy.view import ClusterView, PendingJob, Queue, pressure
+from scheduler_client.policy.waiting import waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def decide(view: ClusterView, predictions: Predictions, rules: PolicyRules) -> D
         answer = cycle.answer(pending)
         if isinstance(answer, Admission):
             admissions.append(answer)
-            cycle.ledger.admit(pending.job, answer.card_ids, answer.mem_mib)
+            cycle.admit(pending, answer)
         else:
             waiting.append(answer)
     return Decision(tuple(admissions), tuple(waiting))
@@ -68,9 +73,10 @@ class _Cycle:
 
     def __init__(self, view: ClusterView, predictions: Predictions, rules: PolicyRules) -> None:
         self.view, self.predictions, self.rules = view, predictions, rules
-        self.ledger = Ledger(view)
         self.queues = {queue.name: queue for queue in view.queues}
         self.pressure = pressure(view)
+        self.capacity = Capacity(view.cards)
+        self.outlooks = Outlooks(rules.bound)
         self.order: Order = (
             FairOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
         )
@@ -82,22 +88,45 @@ class _Cycle:
             weights=rules.weights,
             gang_waits=any(pending.job.gpus > 1 for pending in view.pending),
         )
+        ledger, holds = Ledger(view), Holds()
+        groups = CardGroups(view.cards, ledger.owners, rules.max_jobs_per_card, holds.numbers)
+        self.ledger, self.board = ledger, Board(ledger, groups, holds)
+
+    def search(self, pending: PendingJob) -> Search:
+        """Return what a job's turn is about."""
+        forecast = self.predictions.get(pending.job.job_id, NO_FORECAST)
+        most = self.rules.max_jobs_per_card
+        return Search(
+            pending=pending,
+            demand=demand_of(pending, forecast, self.capacity.largest_mib, most),
+            forecast=forecast,
+            outlook=self.outlooks.of(forecast.colocations),
+            board=self.board,
+            rules=self.placing,
+        )
 
     def answer(self, pending: PendingJob) -> Admission | Waiting:
+        """Return what becomes of a job now."""
         job = pending.job
         queue = self.queues.get(job.queue)
         if queue is None:
             return Waiting(job.job_id, Reason.UNKNOWN_QUEUE)
         if queue.is_held:
             return Waiting(job.job_id, Reason.HELD)
-        if is_impossible(pending, self.view.cards):
+        if self.capacity.is_impossible(pending):
             return Waiting(job.job_id, Reason.IMPOSSIBLE, (("gpus", float(job.gpus)),))
-        quota = QuotaCheck(queue, self.queues, self.ledger.held_by_queue)
-        forecast = self.predictions.get(job.job_id, NO_FORECAST)
-        placed = place(pending, forecast, self.ledger, quota, self.placing)
-        if isinstance(placed, Waiting):
-            return placed
-        return self._admission(pending, queue, forecast, placed)
+        search = self.search(pending)
+        choice = best_cards(search)
+        if choice.placed is None:
+            return waiting(search, choice, queue)
+        return self._admission(pending, queue, search.forecast, choice.placed)
+
+    def admit(self, pending: PendingJob, admission: Admission) -> None:
+        """Put an admitted job on its cards."""
+        before = [self.ledger.cards[card_id] for card_id in admission.card_ids]
+        self.ledger.admit(pending.job, admission.card_ids, admission.mem_mib)
+        for card in before:
+            self.board.groups.replace(card, self.ledger.cards[card.card_id])
 
     def _admission(
         self, pending: PendingJob, queue: Queue, forecast: JobForecast, placed: Placed

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     MEMORY = "memory"
     NO_PREDICTION = "no_prediction"
     TOLERANCE = "tolerance"
+    RESERVED = "reserved"
     GANG = "gang"
 
 

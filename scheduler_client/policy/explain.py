@@ -13,6 +13,7 @@ _SENTENCES = {
     Reason.MEMORY: "no card with room for one more job has enough free memory",
     Reason.NO_PREDICTION: "every free place is beside a job with which it was never predicted",
     Reason.TOLERANCE: "every free place would slow somebody down more than is tolerated",
+    Reason.RESERVED: "the cards that would do are kept for a job that has waited longer",
     Reason.GANG: "fewer cards would do than it needs at once",
 }
 

@@ -1,5 +1,6 @@
 """Which cards a job could go to at all: health, model, count and memory, in this order."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -91,18 +92,26 @@ def needed_mem_mib(job: JobRequest, estimate: Estimate | None, largest_mib: int)
     return max(request or 0, min(ceil(estimate.upper), largest_mib))
 
 
-def largest_mem_mib(cards: Iterable[CardState], gpu_model: str | None) -> int:
-    """Return the total memory of the largest card of `gpu_model`; 0 where there is none."""
-    return max((card.total_mem_mib for card in matching(cards, gpu_model)), default=0)
+class Capacity:
+    """How large the cards of a cluster are, busy or not, healthy or not.
 
+    Attributes
+    ----------
+    largest_mib : dict of str to int
+        Total memory of the largest card of each GPU model.
+    """
 
-def matching(cards: Iterable[CardState], gpu_model: str | None) -> list[CardState]:
-    """Return the cards of `gpu_model`, healthy or not; all cards for None."""
-    return [card for card in cards if gpu_model in (None, card.gpu_model)]
+    def __init__(self, cards: Iterable[CardState]) -> None:
+        self._totals: dict[str, list[int]] = {}
+        for card in cards:
+            self._totals.setdefault(card.gpu_model, []).append(card.total_mem_mib)
+        for totals in self._totals.values():
+            totals.sort()
+        self.largest_mib = {model: totals[-1] for model, totals in self._totals.items()}
 
-
-def is_impossible(pending: PendingJob, cards: Iterable[CardState]) -> bool:
-    """Return whether even the empty cluster could not hold the job as requested."""
-    usable = matching(cards, pending.gpu_model)
-    need = pending.job.gpu_mem_mib or 0
-    return sum(card.total_mem_mib >= need for card in usable) < pending.job.gpus
+    def is_impossible(self, pending: PendingJob) -> bool:
+        """Return whether even the empty cluster could not hold the job as requested."""
+        need, wanted = pending.job.gpu_mem_mib or 0, pending.gpu_model
+        usable = self._totals if wanted is None else {wanted: self._totals.get(wanted, [])}
+        enough = sum(len(totals) - bisect_left(totals, need) for totals in usable.values())
+        return enough < pending.job.gpus

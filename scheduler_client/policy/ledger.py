@@ -1,10 +1,13 @@
 """What one cycle has given away so far: cards, and who is charged for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from data.domain import JobRequest, Resident
+from scheduler_client.policy.quota_book import QuotaBook
 from scheduler_client.policy.usage import held_gpus
 from scheduler_client.policy.view import CardState, ClusterView, UserKey
+
+_NOBODY: UserKey = ("", "")
 
 
 class Ledger:
@@ -19,6 +22,8 @@ class Ledger:
     held : dict of (queue, user) to float
         GPUs held, shared cards in equal parts.
     held_by_queue : dict of str to float
+    book : QuotaBook
+        The same by queue, with what each may still take.
     """
 
     def __init__(self, view: ClusterView) -> None:
@@ -27,9 +32,11 @@ class Ledger:
         self.held_by_queue: dict[str, float] = {}
         for (queue, _), gpus in self.held.items():
             self.held_by_queue[queue] = self.held_by_queue.get(queue, 0.0) + gpus
+        self.book = QuotaBook(view.queues, self.held_by_queue)
         self._owners: dict[str, UserKey] = {
             job.job_id: (job.queue, job.user) for job in view.running
         }
+        self._changed: set[UserKey] = set()
 
     def admit(self, job: JobRequest, card_ids: Iterable[str], mem_mib: Iterable[int]) -> None:
         """Put a job on cards and move the charges of everybody there."""
@@ -41,20 +48,26 @@ class Ledger:
             self._charge(after, +1.0)
             self.cards[card_id] = after
 
+    def changed(self) -> set[UserKey]:
+        """Return whose holdings have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def owners(self, card: CardState) -> tuple[str, ...]:
+        """Return the queues of a card's residents, sorted; ``""`` for a resident of nobody's."""
+        if not card.residents:
+            return ()
+        owners = [self._owners.get(resident.job_id, _NOBODY)[0] for resident in card.residents]
+        owners.sort()
+        return tuple(owners)
+
     def changes(self, queue: str, card: CardState) -> dict[str, float]:
         """Return how much more each queue would hold if a job of `queue` came to `card`.
 
         The residents' parts shrink as the new one's begins: together nothing changes on a card
         that is busy already.
         """
-        before, after = len(card.residents), len(card.residents) + 1
-        changes = {queue: 1 / after}
-        for resident in card.residents:
-            owner = self._owners.get(resident.job_id)
-            if owner is not None:
-                less = 1 / before - 1 / after
-                changes[owner[0]] = changes.get(owner[0], 0.0) - less
-        return changes
+        return changes_beside(queue, self.owners(card))
 
     def _charge(self, card: CardState, gpus: float) -> None:
         for resident in card.residents:
@@ -62,7 +75,26 @@ class Ledger:
             if owner is not None:  # a resident that no scheduler of ours has started
                 part = gpus / len(card.residents)
                 self.held[owner] = self.held.get(owner, 0.0) + part
-                self.held_by_queue[owner[0]] = self.held_by_queue.get(owner[0], 0.0) + part
+                by_queue = self.held_by_queue.get(owner[0], 0.0) + part
+                self.held_by_queue[owner[0]] = by_queue
+                self.book.hold(owner[0], by_queue)
+                self._changed.add(owner)
+
+
+def changes_beside(queue: str, owners: Sequence[str]) -> dict[str, float]:
+    """Return how much more each queue would hold if a job of `queue` came beside jobs of `owners`.
+
+    Examples
+    --------
+    >>> changes_beside("a", ["b"]), changes_beside("a", ["a"]), changes_beside("a", [])
+    ({'a': 0.5, 'b': -0.5}, {'a': 0.0}, {'a': 1.0})
+    """
+    before, after = len(owners), len(owners) + 1
+    changes = {queue: 1 / after}
+    for owner in owners:
+        if owner:
+            changes[owner] = changes.get(owner, 0.0) - (1 / before - 1 / after)
+    return changes
 
 
 def added(changes: dict[str, float], more: dict[str, float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ the one nor the other gets a user more of the cluster (the two attacks of the d.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import inf
 from typing import Protocol
 
@@ -15,6 +16,8 @@ from scheduler_client.policy.view import ClusterView, PendingJob, Queue, UserKey
 
 Share = tuple[bool, float]
 Rank = tuple[float, float, float, str]
+_UserTurn = tuple[float, Rank, str]
+_QueueTurn = tuple[Share, float, Rank, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +79,60 @@ class FairOrder:
             self._ranked.setdefault(key, []).append((rank, pending))
         for ranked in self._ranked.values():
             ranked.sort(key=lambda pair: pair[0], reverse=True)
+        self._users: dict[str, list[_UserTurn]] = {}
+        self._turns: list[_QueueTurn] = []
+        self._stale: set[UserKey] = set(self._ranked)
 
     def next(self, ledger: Ledger) -> PendingJob | None:
         """Return the best job of the user whose turn it is."""
-        if not self._ranked:
-            return None
-        turn = min(self._ranked, key=lambda key: self._turn(key, ledger))
-        ranked = self._ranked[turn]
-        _, pending = ranked.pop()
-        if not ranked:
-            del self._ranked[turn]
-        return pending
+        self._stale |= ledger.changed()
+        self._refresh(ledger)
+        while self._turns:
+            share, mine, rank, queue, user = heappop(self._turns)
+            key = (queue, user)
+            if not self._is_current((share, mine, rank, queue, user), ledger):
+                continue
+            ranked = self._ranked[key]
+            _, pending = ranked.pop()
+            if not ranked:
+                del self._ranked[key]
+            self._stale.add(key)
+            return pending
+        return None
 
-    def _turn(self, key: UserKey, ledger: Ledger) -> tuple[Share, float, Rank]:
-        name = key[0]
-        used = ledger.held_by_queue.get(name, 0.0) + self._history_by_queue.get(name, 0.0)
+    def _refresh(self, ledger: Ledger) -> None:
+        """Rank anew who has been given something, or has had a turn, and their queues."""
+        for key in self._stale & self._ranked.keys():
+            turn = (*self._user_turn(key, ledger), key[1])
+            heappush(self._users.setdefault(key[0], []), turn)
+        for queue in {queue for queue, _ in self._stale}:
+            users = self._users.get(queue, [])
+            while users and not self._is_users_turn(queue, users[0], ledger):
+                heappop(users)
+            if users:
+                heappush(
+                    self._turns, (self._share(queue, ledger), *users[0][:2], queue, users[0][2])
+                )
+        self._stale = set()
+
+    def _is_current(self, turn: "_QueueTurn", ledger: Ledger) -> bool:
+        share, mine, rank, queue, user = turn
+        users = self._users.get(queue)
+        is_first = bool(users) and users is not None and users[0] == (mine, rank, user)
+        return is_first and share == self._share(queue, ledger)
+
+    def _is_users_turn(self, queue: str, turn: "_UserTurn", ledger: Ledger) -> bool:
+        mine, rank, user = turn
+        key = (queue, user)
+        return key in self._ranked and (mine, rank) == self._user_turn(key, ledger)
+
+    def _user_turn(self, key: UserKey, ledger: Ledger) -> tuple[float, Rank]:
         mine = ledger.held.get(key, 0.0) + self._history.get(key, 0.0)
-        return (
-            weighted_share(self._queues.get(name), used),
-            _rounded(mine),
-            self._ranked[key][-1][0],
-        )
+        return _rounded(mine), self._ranked[key][-1][0]
+
+    def _share(self, queue: str, ledger: Ledger) -> Share:
+        used = ledger.held_by_queue.get(queue, 0.0) + self._history_by_queue.get(queue, 0.0)
+        return weighted_share(self._queues.get(queue), used)
 
 
 def weighted_share(queue: Queue | None, used_gpus: float) -> Share:

@@ -25,6 +25,10 @@ class ScoreWeights:
     memory: float = 0.1
     fragmentation: float = 0.2
 
+    def factors(self, *, gang_waits: bool) -> tuple[float, float, float]:
+        """Return what each term counts in a cycle."""
+        return self.slowdown, self.memory, self.fragmentation if gang_waits else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -83,16 +87,22 @@ def score(candidate: Candidate, bound: Bound, weights: ScoreWeights, *, gang_wai
         ("memory", 1 - filled),
         ("fragmentation", 1.0 if card.residents else 0.0),
     )
-    factors = (weights.slowdown, weights.memory, weights.fragmentation if gang_waits else 0.0)
-    weighted = sum(factor * value for factor, (_, value) in zip(factors, terms, strict=True))
-    return Score(weighted / sum(factors), terms)
+    factors = weights.factors(gang_waits=gang_waits)
+    # Added one by one, as arrays are: `sum` of Python 3.12 rounds otherwise, and ties would part.
+    weighted = factors[0] * terms[0][1] + factors[1] * terms[1][1] + factors[2] * terms[2][1]
+    return Score(weighted / (factors[0] + factors[1] + factors[2]), terms)
 
 
 def cost(candidate: Candidate, bound: Bound) -> float:
-    """Return what a placement costs (>= 0): summed slowdowns above 1, or DeepShare's node cost."""
+    """Return what a placement costs (>= 0): its contention, or DeepShare's node cost."""
     colocation, card = candidate.colocation, candidate.card
     if colocation.gpu_util_cost is None:
-        return sum(max(0.0, bounded(estimate, bound) - 1) for estimate in colocation.slowdowns)
+        return contention(colocation, bound)
     used_mib = card.total_mem_mib - card.free_mem_mib
     total_mib = max(1, card.total_mem_mib)
     return node_cost(colocation.gpu_util_cost, used_mib, candidate.mem_mib, total_mib)
+
+
+def contention(colocation: Colocation, bound: Bound) -> float:
+    """Return the summed slowdowns above 1 of the job and its neighbours."""
+    return sum(max(0.0, bounded(estimate, bound) - 1) for estimate in colocation.slowdowns)

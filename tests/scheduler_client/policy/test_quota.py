@@ -1,10 +1,28 @@
-from scheduler_client.policy.quota import QuotaCheck, is_guaranteed
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_client.policy.ledger import changes_beside
+from scheduler_client.policy.quota import is_guaranteed
+from scheduler_client.policy.quota_book import QuotaBook
 from scheduler_client.policy.view import Queue
+from tests.scheduler_client.policy.plain import QuotaCheck
+from tests.scheduler_client.policy.situations import examples, queue_lists
 
 
-def check(name: str, queues: list[Queue], held: dict[str, float]) -> QuotaCheck:
-    by_name = {queue.name: queue for queue in queues}
-    return QuotaCheck(by_name[name], by_name, held)
+@dataclass(frozen=True)
+class Check:
+    book: QuotaBook
+    name: str
+
+    def allows(self, changes: dict[str, float]) -> bool:
+        return self.book.allows(self.name, changes)
+
+
+def check(name: str, queues: list[Queue], held: dict[str, float]) -> Check:
+    return Check(QuotaBook(queues, held), name)
 
 
 def test_without_a_cohort_nothing_is_borrowed():
@@ -54,3 +72,23 @@ def test_a_cohort_that_is_over_its_quota_by_itself_gets_no_fuller():
 def test_thirds_add_up():
     assert check("a", [Queue("a", 1)], {"a": 1 / 3 + 1 / 3}).allows({"a": 1 - 2 / 3})
     assert is_guaranteed(Queue("a", 1), 0.1 + 0.2 + 0.7)
+
+
+NAMES = ("q0", "q1", "q2")
+HELD = st.fixed_dictionaries({name: st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.5]) for name in NAMES})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@examples(100)
+@given(queues=queue_lists(), held=HELD, later=HELD)
+def test_the_book_says_what_the_sums_say(name, queues, held, later):
+    book = QuotaBook(queues, held)
+    for queue, gpus in later.items():
+        book.hold(queue, gpus)
+    by_name = {queue.name: queue for queue in queues}
+    plain = QuotaCheck(by_name[name], by_name, later)
+    beside = book.allowed_beside(name)
+    for owner in (*NAMES, ""):
+        changes = changes_beside(name, [owner])
+        assert beside[book.index.get(owner, -1)] == plain.allows(changes)
+        assert book.allows(name, changes) == plain.allows(changes)

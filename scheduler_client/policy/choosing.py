@@ -1,0 +1,261 @@
+"""The best cards for a job out of groups of equal ones: what `judged` says, for all at once."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler_client.policy.card_groups import Integers
+from scheduler_client.policy.decisions import Reason
+from scheduler_client.policy.filtering import reserved_mem_mib
+from scheduler_client.policy.ledger import added, changes_beside
+from scheduler_client.policy.placing import Placed, Search, refusals
+from scheduler_client.policy.predictions import UNPREDICTED, CardClass
+from scheduler_client.policy.scoring import Candidate, score
+from scheduler_client.policy.view import CardState
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The cards that were found, or how many were refused for which reason.
+
+    Attributes
+    ----------
+    fitting : int
+        Cards that each would do.
+    best_free_mem_mib, least_slowdown : number, optional
+        The most free memory where memory was short, the least slowdown where it was too much.
+    """
+
+    placed: Placed | None
+    fitting: int
+    refused: Counter[Reason]
+    best_free_mem_mib: int | None = None
+    least_slowdown: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The answer for every group.
+
+    Attributes
+    ----------
+    fits : array of shape (n_groups,), bool
+    scores : array of shape (n_groups,), float64
+    """
+
+    fits: Flags
+    scores: Floats
+    is_free: bool
+
+
+def best_cards(search: Search) -> Choice:
+    """Return the job's best cards, all of one model and all or none of them.
+
+    Cards are ranked by score, then by id; taken are the first that the quota allows together.
+    """
+    groups = search.board.groups
+    count = groups.column("count")
+    refused = refusals(search)
+    fits = count > 0
+    wanted = search.demand.gpu_model
+    if wanted is not None:
+        fits = fits & (groups.column("model") == _number(groups.models, wanted))
+    facts: dict[str, float] = {}
+    need = _need(search)
+    is_free = _is_free(search)
+    for reason, does in _tests(search, need, is_free=is_free):
+        failing = fits & ~does
+        if failing.any():
+            refused[reason] += int(count[failing].sum())
+            facts.update(_facts(reason, search, failing))
+            fits = fits & does
+    fitting = int(count[fits].sum())
+    placed = None
+    if fitting >= search.job.gpus:
+        judged = _Judged(fits, _scores(search, need), is_free)
+        placed = _best_gang(search, judged)
+    return Choice(
+        placed,
+        fitting,
+        refused,
+        int(facts["free"]) if "free" in facts else None,
+        facts.get("slowdown"),
+    )
+
+
+def _need(search: Search) -> Integers:
+    """Return the memory needed on each group's cards (MiB), -1 where nobody knows."""
+    groups, need = search.board.groups, search.demand.mem_mib
+    by_model = [need.get(model) for model in groups.models]
+    table = np.array([-1 if mib is None else mib for mib in by_model], dtype=np.int64)
+    return table[groups.column("model")] if len(table) else np.zeros(0, dtype=np.int64)
+
+
+def _is_free(search: Search) -> bool:
+    """Return whether the quota allows even whole cards: then it allows every part of them."""
+    job = search.job
+    return search.board.ledger.book.allows(job.queue, {job.queue: float(job.gpus)})
+
+
+def _tests(search: Search, need: Integers, *, is_free: bool) -> list[tuple[Reason, Flags]]:
+    groups, rules = search.board.groups, search.rules
+    residents = groups.column("residents")
+    roomy = np.where(need < 0, residents == 0, need <= groups.column("free"))
+    tests = [(Reason.MEMORY, roomy)]
+    if not is_free:
+        tests.append((Reason.QUOTA, _quota(search)[groups.column("owners")]))
+    if rules.asks:
+        worst, _, _ = search.outlook.columns(groups.card_classes)
+        known = worst[groups.column("card_class")]
+        tests.append((Reason.NO_PREDICTION, ~np.isnan(known)))
+        tests.append((Reason.TOLERANCE, known <= rules.tolerance))
+    if search.board.holds.holds:
+        open_ = np.array(search.board.holds.open_to(search.job.job_id), dtype=np.bool_)
+        tests.append((Reason.RESERVED, open_[groups.column("hold")]))
+    return tests
+
+
+def _quota(search: Search) -> Flags:
+    """Return whether the quota allows one card, by the set of queues that are on it."""
+    book, queue = search.board.ledger.book, search.job.queue
+    beside = book.allowed_beside(queue)
+    allowed = []
+    for owners in search.board.groups.owner_sets:
+        if len(owners) == 1:
+            allowed.append(bool(beside[book.index.get(owners[0], -1)]))
+        else:
+            allowed.append(book.allows(queue, changes_beside(queue, owners)))
+    return np.array(allowed, dtype=np.bool_)
+
+
+def _facts(reason: Reason, search: Search, failing: Flags) -> dict[str, float]:
+    groups = search.board.groups
+    if reason is Reason.MEMORY:
+        return {"free": float(groups.column("free")[failing].max())}
+    if reason is Reason.TOLERANCE:
+        worst, _, _ = search.outlook.columns(groups.card_classes)
+        return {"slowdown": float(worst[groups.column("card_class")[failing]].min())}
+    return {}
+
+
+def _scores(search: Search, need: Integers) -> Floats:
+    """Return the score of every group, to the last bit as ``scoring.score`` computes it."""
+    groups, rules = search.board.groups, search.rules
+    total, free = groups.column("total"), groups.column("free")
+    residents = groups.column("residents")
+    used = total - free
+    mem = np.where(need < 0, free, need)
+    capacity = np.maximum(1, total)
+    if rules.asks:
+        _, contention, util = search.outlook.columns(groups.card_classes)
+        of_class = groups.column("card_class")
+        cost, util_cost = contention[of_class], util[of_class]
+        by_node = 0.5 * util_cost + 0.5 * (used + mem) / capacity
+        cost = np.where(np.isnan(util_cost), cost, by_node)
+    else:
+        cost = np.zeros(len(total))
+    filled = np.minimum(1.0, (used + mem) / capacity)
+    first, second, third = rules.weights.factors(gang_waits=rules.gang_waits)
+    shared = np.where(residents > 0, 1.0, 0.0)
+    weighted = first * (1 / (1 + cost)) + second * (1 - filled) + third * shared
+    return np.asarray(weighted / (first + second + third), dtype=np.float64)
+
+
+def _best_gang(search: Search, judged: _Judged) -> Placed | None:
+    """Return the best gang of any model; the higher total score, then the later model name."""
+    groups = search.board.groups
+    model = groups.column("model")
+    gangs = []
+    for number, name in enumerate(groups.models):
+        of_model = np.flatnonzero(judged.fits & (model == number))
+        if len(of_model):
+            gang = _gang(search, judged, of_model)
+            if gang is not None:
+                gangs.append((sum(s.total for s in gang.scores), name, gang))
+    return max(gangs, key=lambda found: found[:2])[2] if gangs else None
+
+
+def _gang(search: Search, judged: _Judged, of_model: Integers) -> Placed | None:
+    groups, gpus = search.board.groups, search.job.gpus
+    count = groups.column("count")[of_model]
+    if int(count.sum()) < gpus:
+        return None
+    scores = judged.scores[of_model]
+    if judged.is_free or gpus == 1:  # one by one they were allowed already
+        worst = _score_of_nth(scores, count, gpus)
+        of_model = of_model[scores >= worst]
+    chosen = _first_allowed(search, judged, of_model)
+    return None if chosen is None else _placed(search, *chosen)
+
+
+def _score_of_nth(scores: Floats, count: Integers, number: int) -> float:
+    """Return the score of the n-th best card."""
+    if number == 1:
+        return float(scores.max())
+    order = np.argsort(-scores, kind="stable")
+    return float(scores[order][np.searchsorted(np.cumsum(count[order]), number)])
+
+
+def _first_allowed(
+    search: Search, judged: _Judged, of_model: Integers
+) -> tuple[list[str], dict[str, float]] | None:
+    """Return the first cards that the quota allows together; None where they are too few.
+
+    A group whose cards the quota refuses is put aside until the next card has been taken.
+    """
+    groups, queue, book = search.board.groups, search.job.queue, search.board.ledger.book
+    owners = groups.column("owners")
+    heap = [(-float(judged.scores[g]), groups.ids[g][0], int(g), 0) for g in of_model]
+    heapify(heap)
+    aside: list[tuple[float, int]] = []
+    changes: dict[str, float] = {}
+    chosen: list[str] = []
+    while heap:
+        rank, card_id, group, place = heappop(heap)
+        together = added(changes, changes_beside(queue, groups.owner_sets[owners[group]]))
+        if not (judged.is_free or book.allows(queue, together)):
+            aside.append((rank, group))
+            continue
+        changes = together
+        chosen.append(card_id)
+        if len(chosen) == search.job.gpus:
+            return chosen, changes
+        if place + 1 < len(groups.ids[group]):
+            heappush(heap, (rank, groups.ids[group][place + 1], group, place + 1))
+        for other_rank, other in aside:
+            ids = groups.ids[other]
+            later = bisect_right(ids, card_id)
+            if other_rank == rank and later < len(ids):
+                heappush(heap, (rank, ids[later], other, later))
+        aside = []
+    return None
+
+
+def _placed(search: Search, card_ids: Sequence[str], changes: dict[str, float]) -> Placed:
+    rules = search.rules
+    candidates = tuple(_candidate(search, search.board.ledger.cards[c]) for c in card_ids)
+    scores = tuple(
+        score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
+        for candidate in candidates
+    )
+    return Placed(candidates, scores, changes)
+
+
+def _candidate(search: Search, card: CardState) -> Candidate:
+    mem_mib = reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
+    if not search.rules.asks:
+        return Candidate(card, mem_mib, UNPREDICTED)
+    found = search.forecast.colocation(CardClass.of(card.gpu_model, card.residents))
+    return Candidate(card, mem_mib, found or UNPREDICTED)
+
+
+def _number(values: Sequence[str], value: str) -> int:
+    return values.index(value) if value in values else -1

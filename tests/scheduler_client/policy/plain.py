@@ -1,0 +1,191 @@
+"""The list policy as it is defined: every job against every card, one after the other.
+
+The policy that runs groups equal cards and keeps its sums up to date; it must decide the same.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from scheduler_client.policy.card_groups import CardGroups
+from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.decisions import Reason
+from scheduler_client.policy.filtering import Capacity
+from scheduler_client.policy.holds import Holds
+from scheduler_client.policy.ledger import Ledger, added
+from scheduler_client.policy.outlook import Outlooks
+from scheduler_client.policy.placing import Board, PlacingRules, Search, demand_of, judged
+from scheduler_client.policy.predictions import NO_FORECAST, Predictions
+from scheduler_client.policy.queue_order import (
+    Ageing,
+    FifoOrder,
+    Rank,
+    Share,
+    _by_queue,
+    _rounded,
+    job_rank,
+    weighted_share,
+)
+from scheduler_client.policy.quota import SLACK_GPUS, most_gpus, unlent_gpus
+from scheduler_client.policy.scoring import score
+from scheduler_client.policy.tolerance import tolerance
+from scheduler_client.policy.view import ClusterView, PendingJob, Queue, UserKey, pressure
+
+
+class QuotaCheck:
+    """Kueue's arithmetic: what one queue may take now, by sums over its cohort."""
+
+    def __init__(
+        self, queue: Queue, queues: Mapping[str, Queue], held: Mapping[str, float]
+    ) -> None:
+        self._queue, self._held = queue, held
+        same = (q for q in queues.values() if q.cohort == queue.cohort)
+        self._members = {queue.name: queue} if queue.cohort is None else {q.name: q for q in same}
+        lendable = sum(q.nominal_quota_gpus - unlent_gpus(q) for q in self._members.values())
+        self._taken = sum(self._taken_by(name, 0.0) for name in self._members)
+        self._most_taken = max(lendable, self._taken)
+
+    def allows(self, changes: Mapping[str, float]) -> bool:
+        """Return whether the queue may cause these changes.
+
+        Parameters
+        ----------
+        changes : mapping of str to float
+            By queue; the jobs that share a card with a new one hold less of it.
+        """
+        name = self._queue.name
+        if self._held.get(name, 0.0) + changes.get(name, 0.0) > most_gpus(self._queue) + SLACK_GPUS:
+            return False
+        moved = (n for n in changes if n in self._members)
+        more = sum(self._taken_by(n, changes[n]) - self._taken_by(n, 0.0) for n in moved)
+        return self._taken + more <= self._most_taken + SLACK_GPUS
+
+    def _taken_by(self, name: str, change: float) -> float:
+        """Return how much of the cohort's common GPUs a queue holds."""
+        return max(0.0, self._held.get(name, 0.0) + change - unlent_gpus(self._members[name]))
+
+
+class PlainOrder:
+    """The queue with the lowest weighted share, in it the user who has used least, then rank."""
+
+    def __init__(self, view: ClusterView, predictions: Predictions, ageing: Ageing) -> None:
+        self._history = view.history_gpus
+        self._queues = {queue.name: queue for queue in view.queues}
+        self._history_by_queue = _by_queue(view)
+        self._ranked: dict[UserKey, list[tuple[Rank, PendingJob]]] = {}
+        for pending in view.pending:
+            forecast = predictions.get(pending.job.job_id, NO_FORECAST)
+            rank = job_rank(pending, forecast, view.now, ageing)
+            key = (pending.job.queue, pending.job.user)
+            self._ranked.setdefault(key, []).append((rank, pending))
+        for ranked in self._ranked.values():
+            ranked.sort(key=lambda pair: pair[0], reverse=True)
+
+    def next(self, ledger: Ledger) -> PendingJob | None:
+        """Return the best job of the user whose turn it is."""
+        if not self._ranked:
+            return None
+        turn = min(self._ranked, key=lambda key: self._turn(key, ledger))
+        ranked = self._ranked[turn]
+        _, pending = ranked.pop()
+        if not ranked:
+            del self._ranked[turn]
+        return pending
+
+    def _turn(self, key: UserKey, ledger: Ledger) -> tuple[Share, float, Rank]:
+        name = key[0]
+        used = ledger.held_by_queue.get(name, 0.0) + self._history_by_queue.get(name, 0.0)
+        mine = ledger.held.get(key, 0.0) + self._history.get(key, 0.0)
+        return (
+            weighted_share(self._queues.get(name), used),
+            _rounded(mine),
+            self._ranked[key][-1][0],
+        )
+
+
+class PlainBook:
+    """Looks like a quota book, and sums everything up anew for every question."""
+
+    def __init__(self, queues, ledger: Ledger) -> None:
+        self._queues, self._ledger = queues, ledger
+
+    def hold(self, name: str, gpus: float) -> None:
+        """Take in nothing: the ledger is asked."""
+
+    def allows(self, name: str, changes) -> bool:
+        check = QuotaCheck(self._queues[name], self._queues, self._ledger.held_by_queue)
+        return check.allows(changes)
+
+
+def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
+    """Return who is admitted to which cards, in order, and the reason why each other waits."""
+    ledger, queues = Ledger(view), {queue.name: queue for queue in view.queues}
+    order = (
+        PlainOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
+    )
+    ledger.book = PlainBook(queues, ledger)
+    capacity, admitted, waits = Capacity(view.cards), [], {}
+    placing = PlacingRules(
+        rules.max_jobs_per_card,
+        rules.asks,
+        tolerance(pressure(view), rules.tolerance),
+        rules.bound,
+        rules.weights,
+        any(pending.job.gpus > 1 for pending in view.pending),
+    )
+    while (pending := order.next(ledger)) is not None:
+        job, queue = pending.job, queues.get(pending.job.queue)
+        if queue is None or queue.is_held or capacity.is_impossible(pending):
+            waits[job.job_id] = (
+                Reason.UNKNOWN_QUEUE
+                if queue is None
+                else Reason.HELD
+                if queue.is_held
+                else Reason.IMPOSSIBLE
+            )
+            continue
+        forecast = predictions.get(job.job_id, NO_FORECAST)
+        search = Search(
+            pending,
+            demand_of(pending, forecast, capacity.largest_mib, rules.max_jobs_per_card),
+            forecast,
+            Outlooks(rules.bound).of(forecast.colocations),
+            Board(ledger, CardGroups((), ledger.owners, 1, {}), Holds()),
+            placing,
+        )
+        check = QuotaCheck(queue, queues, ledger.held_by_queue)
+        refused, fitting = Counter(), []
+        for card in ledger.cards.values():
+            answer = judged(card, search)
+            if isinstance(answer, Reason):
+                refused[answer] += 1
+            else:
+                fitting.append(answer)
+        gang = best_gang(fitting, search, check)
+        if gang is not None:
+            cards = tuple(candidate.card.card_id for candidate in gang)
+            admitted.append((job.job_id, cards))
+            ledger.admit(job, cards, [candidate.mem_mib for candidate in gang])
+        elif fitting:
+            waits[job.job_id] = Reason.QUOTA if len(fitting) >= job.gpus else Reason.GANG
+        else:
+            waits[job.job_id] = max(refused, key=list(Reason).index, default=Reason.HEALTH)
+    return admitted, waits
+
+
+def best_gang(fitting, search, check):
+    """Return the best cards of one model that the quota allows together, or None."""
+    rules, gangs, by_model = search.rules, [], {}
+    for candidate in fitting:
+        graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits).total
+        by_model.setdefault(candidate.card.gpu_model, []).append((graded, candidate))
+    for model, graded_cards in by_model.items():
+        graded_cards.sort(key=lambda pair: (-pair[0], pair[1].card.card_id))
+        changes, chosen = {}, []
+        for graded, candidate in graded_cards:
+            more = search.board.ledger.changes(search.job.queue, candidate.card)
+            if len(chosen) < search.job.gpus and check.allows(added(changes, more)):
+                changes = added(changes, more)
+                chosen.append((graded, candidate))
+        if len(chosen) == search.job.gpus:
+            gangs.append((sum(graded for graded, _ in chosen), model, [c for _, c in chosen]))
+    return max(gangs, key=lambda gang: gang[:2])[2] if gangs else None
