@@ -109,7 +109,7 @@ class CompiledForest:
         words, columns = buffers.words[: len(nodes)], buffers.columns[: len(nodes)]
         mask, shift = (1 << self.column_bits) - 1, 32 + self.column_bits
         for _ in range(levels):
-            # mode="clip" lets numpy write to `out` directly; every index is in range by construction.
+            # mode="clip" lets numpy write to `out` directly; every index is in range.
             self.words.take(nodes, out=words, mode="clip")
             np.bitwise_and(words, mask, out=columns)
             np.add(columns, starts, out=columns)
