@@ -128,6 +128,10 @@ class OverloadedError(ColocastError, RuntimeError):
     """The service has more requests in hand than it can answer in time."""
 
 
+class SlowRequestError(ColocastError, TimeoutError):
+    """A request did not arrive as a whole in the time that the service has for it."""
+
+
 class PredictionTimeoutError(PredictionError, TimeoutError):
     """No complete answer had come when the deadline passed."""
 
@@ -162,6 +166,10 @@ class ProfilerError(ColocastError, RuntimeError):
 
 class ClusterError(ColocastError, RuntimeError):
     """A cluster refused or failed an action."""
+
+
+class TelemetryError(ColocastError, ConnectionError):
+    """A Prometheus is out of reach, or does not answer as one."""
 
 
 class ServiceStartError(ColocastError, RuntimeError):

@@ -1,0 +1,1 @@
+"""Signals of finished jobs from a cluster's own Prometheus."""
