@@ -79,7 +79,17 @@ class Estimate:
 class ModelStructure:
     """What a user can say of a model before it ever ran; the input of memory and demand.
 
-    Counts are numbers of scalars. ``None`` means unknown, never zero.
+    ``colocast inspect`` reads it from PyTorch code. Counts are numbers of scalars. ``None`` means
+    unknown, never zero.
+
+    Attributes
+    ----------
+    activations : int, optional
+        What one sample keeps between the forward and the backward pass.
+    largest_activation : int, optional
+        What one sample is in the largest single tensor among them.
+    depth : int, optional
+        Layers with weights, embeddings apart.
     """
 
     family: str
@@ -95,6 +105,7 @@ class ModelStructure:
     dense_parameters: int | None = None
     activations: int | None = None
     depth: int | None = None
+    largest_activation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

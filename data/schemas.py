@@ -162,6 +162,7 @@ MEMORY_RUNS = Table(
         _number("dense_parameters", 0, nullable=True),
         _number("activations", 0, nullable=True),
         _number("depth", 0, nullable=True),
+        _number("largest_activation", 0, nullable=True),
         _text("configuration"),  # equal for repeats of the same configuration
         *_SIGNALS,
         _text("outcome", choices=_OUTCOMES),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from data.errors import TableError
+from data.importers.gpumemnet_layers import kept_scalars
 from data.importers.source import SourceTable
 from data.schemas import MEMORY_RUNS, checked
 
@@ -52,10 +53,12 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     Returns
     -------
     dict with ``memory_runs``
-        ``activations`` counts the scalars of one sample, ``dense_parameters`` all weights. Runs
-        with the same layers and batch size share a ``configuration``, whatever their dropout
-        rate. A crash for lack of memory has the outcome ``oom``; its memory is the last
-        reading, a lower bound. Counters that were not sampled (-1) are missing.
+        ``activations`` counts what one sample keeps for the backward pass, read from the list of
+        layers (the file's total where that list cannot be read), ``largest_activation`` the
+        largest tensor of it, ``dense_parameters`` all weights. Runs with the same layers and
+        batch size share a ``configuration``, whatever their dropout rate. A crash for lack of
+        memory has the outcome ``oom``; its memory is the last reading, a lower bound. Counters
+        that were not sampled (-1) are missing.
 
     Raises
     ------
@@ -84,6 +87,7 @@ def _runs(file: Path) -> pd.DataFrame:
     memory = source.number("Max GPU Memory (MiB)", 0, missing=(0,))
     source.typical(memory, "Max GPU Memory (MiB)", 100, 200_000, "MiB")
     known = "Status" in source.frame.columns
+    total, largest = _kept(source)
     return pd.DataFrame(
         {
             "run_id": [f"gpumemnet-{stem}-{row}" for row in range(1, len(memory) + 1)],
@@ -96,8 +100,9 @@ def _runs(file: Path) -> pd.DataFrame:
             "gpus": 1,
             "batch_size": source.whole("Batch Size", 1),
             "dense_parameters": source.number("Total Parameters", 0, missing=NOT_PARSED),
-            "activations": source.number("Total Activations", 0, missing=NOT_PARSED),
+            "activations": total.fillna(source.number("Total Activations", 0, missing=NOT_PARSED)),
             "depth": source.number("Depth", 0, missing=NOT_PARSED),
+            "largest_activation": largest,
             "configuration": _configurations(source),
             "gpu_util_mean": source.percent("Avg GPUTL", missing=NOT_SAMPLED),
             "sm_active_mean": source.number("Avg SMACT", 0, 1, missing=NOT_SAMPLED),
@@ -106,6 +111,21 @@ def _runs(file: Path) -> pd.DataFrame:
             "gpu_mem_peak_mib": memory,
             "outcome": source.choice("Status", STATUSES) if known else "ok",
         }
+    )
+
+
+def _kept(source: SourceTable) -> tuple[pd.Series, pd.Series]:
+    """Return what one sample keeps for the backward pass: in all, and its largest tensor."""
+    names = source.text("Filename")
+    image = names.str.extract(r"input_channels:(\d+).*_input_size:(\d+)").astype("float64")
+    layers = source.frame["Activations-Params"].astype("str")
+    kept = [
+        kept_scalars(text, side, channels)
+        for text, channels, side in zip(layers, image[0], image[1], strict=True)
+    ]
+    return (
+        pd.Series([one.total for one in kept], index=layers.index, dtype="float64"),
+        pd.Series([one.largest for one in kept], index=layers.index, dtype="float64"),
     )
 
 
