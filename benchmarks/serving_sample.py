@@ -61,12 +61,17 @@ def fleet(seed: int, keys: int = KEYS, pairs: int = PAIRS) -> Fleet:
     return Fleet(tuple(names), profiles, pd.DataFrame(labels))
 
 
-def trained(fleet: Fleet, seed: int, trees: int = TREES) -> Bundle:
+def trained(fleet: Fleet, seed: int, trees: int = TREES, like: Bundle | None = None) -> Bundle:
     """Return the model of a fleet, with a made-up interval: calibrating takes minutes."""
     data = InterferenceData(fleet.labels, fleet.profiles, floor=1.0)
     options = ForestOptions(trees=trees, min_samples_leaf=5)
-    bundle = uncalibrated_bundle(data, options, seed)
+    bundle = uncalibrated_bundle(data, options, seed, like)
     return replace(bundle, spec=replace(bundle.spec, calibration=INTERVAL))
+
+
+def widened(bundle: Bundle, profiles: pd.DataFrame) -> Bundle:
+    """Return the same model for the jobs of other profiles."""
+    return replace(bundle, tables={**bundle.tables, "profiles": profiles})
 
 
 def written(bundle: Bundle, directory: Path) -> Path:
