@@ -78,9 +78,16 @@ def _sqlite(url: sa.URL) -> sa.Engine:
 
 def _prepare_sqlite(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
     del entry
-    # The driver would begin transactions too late and as readers; we begin them ourselves.
-    connection.isolation_level = None
-    cursor = connection.cursor()
+    try:
+        # The driver would begin transactions too late and as readers; we begin them ourselves.
+        connection.isolation_level = None
+        _set_pragmas(connection.cursor())
+    except sqlite3.Error:
+        connection.close()  # the pool has not got it yet, so nobody else would
+        raise
+
+
+def _set_pragmas(cursor: DBAPICursor) -> None:
     _write_ahead(cursor)
     # FULL: an append is on the disk before its sender forgets the job.
     cursor.execute("PRAGMA synchronous = FULL")
