@@ -1,25 +1,28 @@
 """The routes as an ASGI application: edge checks, one answer, one error shape."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
 from data.errors import (
     ColocastError,
-    DeadlineError,
     MediaTypeError,
     NoChampionError,
     OverloadedError,
     RequestTooLargeError,
 )
 from serving.metrics import Metrics
+from serving.web.admission import LONGEST_WAIT_S, Admission
+from serving.web.bulkhead import Bulkhead
+from serving.web.deadline import patience_s
 from serving.web.endpoints import ENDPOINTS, Answered, Backend, Endpoint
 from serving.web.errors import HttpError, http_error, route_error
 from serving.web.limits import BODY_BYTES
-from serving.web.tokens import Tokens
+from serving.web.slow_bodies import SlowBodies
+from serving.web.tokens import SCOPES, Tokens
 from serving.web.wire_models import ErrorAnswer
 from serving.web.wire_schema import Writer
 
@@ -32,6 +35,10 @@ UNKNOWN_ROUTE = "unknown"
 DEADLINE_S = 2.0
 LARGEST_QUEUE = 64  # requests in hand; a scheduler asks a few at a time
 _ERRORS = Writer(ErrorAnswer)
+
+
+def _bulkheads() -> dict[str, Bulkhead]:
+    return {scope: Bulkhead(scope) for scope in SCOPES}
 
 
 class ClientGoneError(ColocastError, ConnectionError):
@@ -50,7 +57,9 @@ class Api:
     in_hand : int
         Requests that were taken and are not answered yet.
     deadline_s : float
-        For the routes that may wait for a database or compute for long.
+        The longest that any request may take; a caller may ask for less.
+    longest_wait_s : float
+        The longest that a request may wait for its turn on the event loop.
     """
 
     metrics: Metrics
@@ -58,16 +67,20 @@ class Api:
     backend: Backend | None = None
     in_hand: int = 0
     deadline_s: float = DEADLINE_S
+    longest_wait_s: float = LONGEST_WAIT_S
+    admission: Admission = field(default_factory=Admission)
+    slow_bodies: SlowBodies = field(default_factory=SlowBodies)
+    bulkheads: dict[str, Bulkhead] = field(default_factory=_bulkheads)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         if scope["type"] != "http":
             return
-        start = perf_counter()
+        start_s = perf_counter()
         endpoint = _BY_PATH.get(scope["path"])
         try:
             self.in_hand += 1
-            status, body, headers = await self._answer(endpoint, scope, receive)
+            status, body, headers = await self._answer(endpoint, scope, receive, start_s)
         except ClientGoneError:
             return
         finally:
@@ -75,10 +88,10 @@ class Api:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         route = endpoint.path if endpoint else UNKNOWN_ROUTE
-        self.metrics.request(route, status, perf_counter() - start)
+        self.metrics.request(route, status, perf_counter() - start_s)
 
     async def _answer(
-        self, endpoint: Endpoint | None, scope: Message, receive: Receive
+        self, endpoint: Endpoint | None, scope: Message, receive: Receive, start_s: float
     ) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
         if endpoint is None:
             paths = ", ".join(_BY_PATH)
@@ -87,7 +100,7 @@ class Api:
             refusal = HTTPStatus.METHOD_NOT_ALLOWED
             return _failed(route_error(refusal, scope["method"], endpoint.method))
         try:
-            answered = await self._respond(endpoint, dict(scope["headers"]), receive)
+            answered = await self._respond(endpoint, dict(scope["headers"]), receive, start_s)
         except ClientGoneError:
             raise
         except ColocastError as error:
@@ -96,24 +109,36 @@ class Api:
         return HTTPStatus.OK, answered.body, _headers(answered.body)
 
     async def _respond(
-        self, endpoint: Endpoint, headers: dict[bytes, bytes], receive: Receive
+        self, endpoint: Endpoint, headers: dict[bytes, bytes], receive: Receive, start_s: float
     ) -> Answered:
         if self.in_hand > LARGEST_QUEUE:
             raise OverloadedError(f"found {self.in_hand} requests, wanted at most {LARGEST_QUEUE}")
         self.tokens.check(headers.get(b"authorization"), endpoint.scope)
         if self.backend is None:
             raise NoChampionError("the service is starting; ask again in a second")
+        deadline_s = start_s + patience_s(headers, self.deadline_s)
         body = b""
         if endpoint.reader is not None:
             _check_head(headers)
-            body = await _body(receive)
-        if not endpoint.in_thread:
-            return endpoint.respond(self.backend, body)
+            body = await self.slow_bodies.read(_body(receive), start_s)
+        if endpoint.in_thread:
+            respond = partial(endpoint.respond, self.backend, body)
+            within_s = deadline_s - perf_counter()
+            return await self.bulkheads[endpoint.scope].call(respond, within_s)
+        return await self._in_turn(endpoint, self.backend, body, deadline_s)
+
+    async def _in_turn(
+        self, endpoint: Endpoint, backend: Backend, body: bytes, deadline_s: float
+    ) -> Answered:
+        admission, path, size = self.admission, endpoint.path, len(body)
+        start_s = perf_counter()
+        if not admission.may_go_now(start_s):
+            await admission.turn(path, size, deadline_s, self.longest_wait_s)
+            start_s = perf_counter()
         try:
-            async with asyncio.timeout(self.deadline_s):
-                return await asyncio.to_thread(endpoint.respond, self.backend, body)
-        except TimeoutError as error:
-            raise DeadlineError(f"no answer within {self.deadline_s:g} s; ask again") from error
+            return endpoint.respond(backend, body)
+        finally:
+            admission.done(path, size, start_s)
 
 
 def _check_head(headers: dict[bytes, bytes]) -> None:

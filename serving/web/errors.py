@@ -14,6 +14,7 @@ from data.errors import (
     OverloadedError,
     RequestError,
     RequestTooLargeError,
+    SlowRequestError,
     UnauthorizedError,
     UnknownProfileError,
     WireError,
@@ -34,10 +35,12 @@ STATUSES: tuple[tuple[type[ColocastError], HTTPStatus], ...] = (
     (OverloadedError, HTTPStatus.SERVICE_UNAVAILABLE),
     (NoChampionError, HTTPStatus.SERVICE_UNAVAILABLE),
     (JobLogError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SlowRequestError, HTTPStatus.REQUEST_TIMEOUT),
     (DeadlineError, HTTPStatus.GATEWAY_TIMEOUT),
 )
 _HEADERS = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+    HTTPStatus.REQUEST_TIMEOUT: {"Connection": "close"},  # half a body is still to come on it
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_AFTER_S)},
     HTTPStatus.GATEWAY_TIMEOUT: {"Retry-After": str(RETRY_AFTER_S)},
 }

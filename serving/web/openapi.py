@@ -14,9 +14,14 @@ from serving.web.wire_schema import Writer, answer_schemas, request_schemas
 
 Document = dict[str, Any]
 
-_ALWAYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.SERVICE_UNAVAILABLE)
+_ALWAYS = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
 _WITH_BODY = (
     HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
@@ -24,12 +29,18 @@ _SAYS = {
     HTTPStatus.BAD_REQUEST: "The body is not what this document says; names the fields.",
     HTTPStatus.UNAUTHORIZED: "A bearer token is wanted, and the request carries none that fits.",
     HTTPStatus.NOT_FOUND: "A job key was never profiled; names the keys.",
+    HTTPStatus.REQUEST_TIMEOUT: "The body did not arrive in time.",
     HTTPStatus.CONFLICT: "The job log holds another content under the same job id and attempt.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"The body is larger than {BODY_BYTES} bytes.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json, or compressed.",
     HTTPStatus.SERVICE_UNAVAILABLE: "No champion, no job log, or too many requests; try again.",
-    HTTPStatus.GATEWAY_TIMEOUT: "No answer within the service's time limit.",
+    HTTPStatus.GATEWAY_TIMEOUT: "No answer within the caller's deadline, or the service's.",
 }
+_ABOUT = """Slowdown, runtime, GPU memory and placement predictions.
+
+Any request may say in the header `X-Request-Deadline-Ms` how long its caller waits, in whole
+milliseconds from the sending. A request that would be answered later is refused at once: 503 with
+`Retry-After`."""
 _PLAIN = {
     "/livez": ("The process is alive.", "text/plain"),
     "/readyz": ("The service can predict.", "text/plain"),
@@ -54,7 +65,7 @@ def _document() -> Document:
         "info": {
             "title": "colocast predictor",
             "version": _version(),
-            "description": "Slowdown, runtime, GPU memory and placement predictions.",
+            "description": _ABOUT,
         },
         "paths": {
             **{e.path: {e.method.lower(): _operation(e)} for e in ENDPOINTS},
@@ -73,8 +84,7 @@ def _operation(endpoint: Endpoint) -> Document:
         "description": (endpoint.writer.kind.__doc__ or "").split("\n")[0],
         "content": {"application/json": {"schema": _reference(endpoint.writer.kind)}},
     }
-    deadline = (HTTPStatus.GATEWAY_TIMEOUT,) if endpoint.in_thread else ()
-    failures = (*_ALWAYS, *deadline, *endpoint.failures)
+    failures = (*_ALWAYS, *endpoint.failures)
     statuses = {*failures, *(_WITH_BODY if endpoint.reader else ())}
     return {
         "operationId": endpoint.path.rsplit("/", 1)[-1],

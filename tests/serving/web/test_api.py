@@ -1,3 +1,4 @@
+import asyncio
 import json
 import threading
 
@@ -26,11 +27,11 @@ POSTS = [endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST"]
 
 @pytest.fixture
 def state(champions, tmp_path):
-    log = JobLog(f"sqlite:///{tmp_path / 'joblog.db'}")
-    state = ServingState(champions, ModelCache(tmp_path / "cache"), lambda: log, Metrics())
-    state.refresh()
-    yield state
-    state.stop()
+    with JobLog(f"sqlite:///{tmp_path / 'joblog.db'}") as log:
+        state = ServingState(champions, ModelCache(tmp_path / "cache"), lambda: log, Metrics())
+        state.refresh()
+        yield state
+        state.stop()
 
 
 @pytest.fixture
@@ -264,7 +265,7 @@ def test_route_that_takes_too_long_is_504(api, post, state, monkeypatch):
     threading.Timer(0.5, released.set).start()
     status, headers, answer = post("/v1/finished", EXAMPLES["/v1/finished"])
     assert (status, headers[b"retry-after"]) == (504, b"1")
-    assert "no answer within 0.05 s" in answer["error"]
+    assert "no answer within 50 ms" in answer["error"]
 
 
 def test_before_the_models_are_loaded_the_answer_is_503():
@@ -283,8 +284,8 @@ def test_requests_and_estimates_are_counted(api, post):
 
 def test_without_champion_placements_are_neutral_and_readiness_says_why(state, champions, tmp_path):
     champions.champions.clear()
-    log = JobLog(f"sqlite:///{tmp_path / 'other.db'}")
-    bare = ServingState(champions, ModelCache(tmp_path / "bare"), lambda: log, Metrics())
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    bare = ServingState(champions, ModelCache(tmp_path / "bare"), lambda: JobLog(url), Metrics())
     bare.refresh()
     post = Caller(Api(Metrics(), Tokens(), bare))
     assert "has the alias champion" in bare.unready()
@@ -341,3 +342,65 @@ def test_batch_and_single_rows_agree(post):
     alone = [post("/v1/slowdown", {"pairs": [pair]})[2]["estimates"][0] for pair in pairs[::17]]
     values = np.array([estimate["value"] for estimate in together[::17]])
     np.testing.assert_allclose(values, [estimate["value"] for estimate in alone], atol=1e-12)
+
+
+def test_deadline_of_the_caller_is_kept_by_routes_that_wait(post, state, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(state, "append", lambda jobs: released.wait(30))
+    threading.Timer(0.5, released.set).start()
+    headers = {"x-request-deadline-ms": "30"}
+    status, _, answer = post("/v1/finished", EXAMPLES["/v1/finished"], headers=headers)
+    assert status == 504
+    assert "no answer within" in answer["error"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "soon", "", "12345678", "²"])
+def test_deadline_that_is_none_is_400(post, text):
+    status, _, answer = post("/v1/slowdown", PAIRS, headers={"x-request-deadline-ms": text})
+    assert status == 400
+    assert answer["detail"][0]["field"] == "x-request-deadline-ms"
+
+
+def test_job_log_that_hangs_takes_no_prediction_down(api, post, state, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(state, "append", lambda jobs: released.wait(30))
+    headers = {"x-request-deadline-ms": "1"}
+    found = {post("/v1/finished", EXAMPLES["/v1/finished"], headers=headers)[0] for _ in range(22)}
+    assert found == {504}
+    assert post("/v1/runtime", EXAMPLES["/v1/runtime"])[0] == 200
+    released.set()
+
+
+def test_body_that_comes_too_slowly_is_given_up(api):
+    api.slow_bodies.patience_s = 0.02
+    sent = []
+
+    async def receive():
+        await asyncio.sleep(30)
+
+    async def send(message):
+        sent.append(message)
+
+    head = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "path": "/v1/slowdown", "method": "POST", "headers": head}
+    asyncio.run(api(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert dict(sent[0]["headers"])[b"connection"] == b"close"
+    assert api.in_hand == 0
+
+
+def test_request_that_is_cancelled_while_it_is_read_stays_cancelled(api):
+    async def receive():
+        await asyncio.sleep(30)
+
+    async def run():
+        head = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "path": "/v1/slowdown", "method": "POST", "headers": head}
+        task = asyncio.create_task(api(scope, receive, None))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert api.in_hand == 0

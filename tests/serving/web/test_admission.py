@@ -1,0 +1,175 @@
+import asyncio
+
+import pytest
+
+from data.errors import DeadlineError, OverloadedError
+from serving.web import admission as admission_module
+from serving.web.admission import Admission
+
+ROUTE, SIZE = "/v1/placements", 1_000
+LATE = float("inf")
+
+
+class Clock:
+    """Moves only while something computes."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(admission_module, "perf_counter", clock)
+    return clock
+
+
+@pytest.fixture
+def compute(clock):
+    """Take so long on the event loop."""
+
+    def taking(admission, seconds):
+        start_s = clock()
+        clock.now_s += seconds
+        admission.done(ROUTE, SIZE, start_s)
+
+    return taking
+
+
+@pytest.fixture
+def asked(clock, compute):
+    """Ask for one answer; return when it came (s)."""
+
+    async def asking(admission, seconds=0.004, deadline_s=LATE, longest_s=1.0):
+        if not admission.may_go_now(clock()):
+            await admission.turn(ROUTE, SIZE, deadline_s, longest_s)
+        compute(admission, seconds)
+        return clock()
+
+    return asking
+
+
+async def all_of(*requests):
+    return await asyncio.gather(*requests, return_exceptions=True)
+
+
+def test_request_that_is_alone_goes_at_once(clock):
+    assert Admission().may_go_now(clock())
+
+
+def test_short_requests_of_one_moment_need_no_turns(clock, compute):
+    admission = Admission()
+    for _ in range(20):
+        assert admission.may_go_now(clock())
+        compute(admission, 0.00001)
+
+
+def test_all_who_wait_are_answered_in_their_order(asked):
+    admission, order = Admission(), []
+
+    async def numbered(number):
+        await asked(admission)
+        order.append(number)
+
+    asyncio.run(all_of(*(numbered(number) for number in range(10))))
+    assert order == list(range(10))
+    assert admission.ahead_s == 0.0
+
+
+def test_who_would_wait_too_long_is_told_at_once(asked, compute):
+    admission = Admission()
+    compute(admission, 0.02)  # so it is known what one takes
+    requests = [asked(admission, 0.02, longest_s=0.05) for _ in range(12)]
+    results = asyncio.run(all_of(*requests))
+    refused = [result for result in results if isinstance(result, OverloadedError)]
+    answered = [result for result in results if isinstance(result, float)]
+    assert (len(refused), len(answered)) == (9, 3)
+    assert "ask again later, or another replica" in str(refused[0])
+    assert admission.ahead_s == 0.0
+
+
+def test_deadline_of_the_caller_bounds_its_wait(asked, compute, clock):
+    admission = Admission()
+    compute(admission, 0.02)
+    soon_s = clock() + 0.09
+    requests = [asked(admission, 0.02, deadline_s=soon_s) for _ in range(12)]
+    results = asyncio.run(all_of(*requests))
+    answered = [result for result in results if isinstance(result, float)]
+    assert len(answered) == 4
+    assert max(answered) <= soon_s
+
+
+def test_turn_that_came_too_late_is_not_used(asked, compute, clock):
+    admission = Admission()
+    compute(admission, 0.0001)  # cheap, so far
+
+    async def run():
+        soon_s = clock() + 0.1
+        slow = [asked(admission, 0.06) for _ in range(3)]
+        return await all_of(*slow, asked(admission, deadline_s=soon_s))
+
+    *_, last = asyncio.run(run())
+    assert isinstance(last, DeadlineError)
+
+
+def test_queue_is_bounded_in_number_too(monkeypatch, asked):
+    monkeypatch.setattr(admission_module, "MOST_WAITING", 3)
+    admission = Admission()
+    results = asyncio.run(all_of(*(asked(admission) for _ in range(9))))
+    assert sum(isinstance(result, OverloadedError) for result in results) == 5
+
+
+def test_request_that_is_known_to_be_dear_may_try_where_nobody_is_ahead(compute, clock):
+    admission = Admission()
+    compute(admission, 0.05)
+    assert admission.cost_s(ROUTE, SIZE) > 0.04
+    now_s = clock()
+
+    async def run():
+        await admission.turn(ROUTE, SIZE, now_s + 0.03, longest_s=0.03)
+
+    asyncio.run(run())
+    assert admission.ahead_s == 0.0
+
+
+def test_estimate_follows_what_requests_of_that_size_take(compute):
+    admission = Admission()
+    assert admission.cost_s(ROUTE, SIZE) == admission_module.UNKNOWN_S
+    compute(admission, 0.01)
+    assert admission.cost_s(ROUTE, SIZE) == pytest.approx(0.01, rel=0.5)
+    assert admission.cost_s(ROUTE, 100 * SIZE) == admission_module.UNKNOWN_S
+
+
+def test_one_that_is_cancelled_while_it_waits_lets_the_others_go_on(asked):
+    admission = Admission()
+
+    async def run():
+        tasks = [asyncio.create_task(asked(admission)) for _ in range(6)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        return await all_of(*tasks)
+
+    results = asyncio.run(run())
+    assert [isinstance(result, float) for result in results] == [True] * 3 + [False] + [True] * 2
+    assert admission.ahead_s == 0.0
+
+
+def test_newcomers_are_heard_between_two_slices(asked, compute, clock):
+    """A refusal comes after the request that computes now, not after all who wait."""
+    admission = Admission()
+    compute(admission, 0.01)
+
+    async def run():
+        crowd = [asyncio.create_task(asked(admission, 0.01)) for _ in range(20)]
+        await asyncio.sleep(0)
+        start_s = clock()
+        with pytest.raises(OverloadedError):
+            await asyncio.create_task(asked(admission, longest_s=0.001))
+        refused_s = clock() - start_s
+        await all_of(*crowd)
+        return refused_s
+
+    assert asyncio.run(run()) <= 0.011
