@@ -78,6 +78,8 @@ PROFILING_RUNS = Table(
         _number("jct_s", 0, nullable=True),
         _number("steps_per_s", 0, nullable=True),
         *_SIGNALS,
+        # Of a run with neighbours: seconds alone, in which its signals were measured.
+        _number("exclusive_s", 0, nullable=True),
         # Mean memory in use on the whole card, all its jobs together: evidence, never an input.
         _number("card_mem_mib", 0, nullable=True),
         _text("outcome", choices=_OUTCOMES),
@@ -98,6 +100,10 @@ PROFILES = Table(
         *_SIGNALS,
         _number("exclusive_jct_s", 0, nullable=True),
         _number("runs", 1),
+        _number("jct_spread", 0, nullable=True),  # (max - min) / median; null for one run
+        # Largest (max - min) of the means of any ratio signal; null for one run.
+        _number("signal_spread", 0, 1, nullable=True),
+        _number("newest_time", nullable=True),  # when the newest of the runs finished
     ),
     key=("job_key", "gpu_model"),
 )

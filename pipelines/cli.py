@@ -19,6 +19,7 @@ COMMANDS = {
     "models": ("models", "List registered versions, aliases and their metrics."),
     "lineage": ("lineage", "Show what led to a version; prove that it leads there again."),
     "retrain": ("retrain", "Watch the job log and retrain from finished jobs."),
+    "telemetry": ("telemetry", "Look up signals of finished jobs in a Prometheus."),
     "replay": ("replay", "Compare scheduling policies on a trace of jobs."),
     "serve": ("serve", "Start the prediction service."),
     "schedule": ("schedule", "Run the scheduler loop."),

@@ -13,7 +13,7 @@ from features.profiles import proven_exclusive
 from pipelines.labelling.labels import baselines
 
 PRODUCTION = "production"
-LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its memory peak to be its own
+LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its signals to describe it
 PEAK = "gpu_mem_peak_mib"
 
 Baselines = Mapping[tuple[str, str], float]
@@ -113,6 +113,9 @@ def _row(
 ) -> dict[str, object]:
     said = job.structure.family if job.structure else job.job_key
     beside = _neighbourhood(found, by_key.get((job.job_key, found.gpu_model)))
+    alone = {} if beside.neighbour_key else job.signals
+    if beside.neighbour_key and job.signals and _is_mostly_alone(found):
+        alone = {**job.signals, "exclusive_s": found.exclusive_s}
     return {
         "run_id": run_id(job),
         "job_key": job.job_key,
@@ -121,7 +124,7 @@ def _row(
         "start_time": job.start_time,
         "finish_time": job.finish_time,
         "outcome": str(job.outcome),
-        **({} if beside.neighbour_key else job.signals),
+        **alone,
         **asdict(beside),
     }
 
@@ -147,7 +150,11 @@ def _families(known: pd.DataFrame) -> dict[str, str]:
 
 def _is_watched(job: FinishedJob, found: Exposure) -> bool:
     described = job.structure is not None and PEAK in job.signals
-    return described and found.exclusive_s >= LEAST_WATCHED * found.runtime_s > 0
+    return described and _is_mostly_alone(found)
+
+
+def _is_mostly_alone(found: Exposure) -> bool:
+    return found.exclusive_s >= LEAST_WATCHED * found.runtime_s > 0
 
 
 def _memory_row(job: FinishedJob, found: Exposure) -> dict[str, object]:

@@ -57,3 +57,26 @@ def test_no_exclusive_run_gives_no_profile():
 
 def test_unproven_failed_and_colocated_runs_are_not_exclusive():
     assert proven_exclusive(RUNS).tolist() == [True, True, False, False, False, True]
+
+
+def test_count_spread_and_age_are_kept_with_the_medians():
+    runs = RUNS.assign(finish_time=[10.0, 30.0, 99.0, 99.0, 99.0, 20.0])
+    row = profiles(runs).set_index("gpu_model").loc["v100"]
+    assert (row["runs"], row["newest_time"]) == (2, 30.0)
+    assert row["jct_spread"] == pytest.approx(4 / 12)
+    assert row["signal_spread"] == pytest.approx(0.2)
+
+
+def test_one_run_has_no_spread():
+    row = profiles(RUNS).set_index("gpu_model").loc["p100"]
+    assert row[["jct_spread", "signal_spread", "newest_time"]].isna().all()
+
+
+def test_the_exclusive_part_of_a_shared_run_gives_signals_but_no_jct():
+    shared = RUNS[RUNS["neighbour_key"].notna()].assign(exclusive_s=20.0, gpu_util_mean=0.3)
+    (row,) = profiles(shared).to_dict("records")
+    assert (row["gpu_util_mean"], row["runs"]) == (0.3, 1)
+    assert pd.isna(row["exclusive_jct_s"])
+    both = pd.concat([RUNS[RUNS["neighbour_key"].isna()], shared], ignore_index=True)
+    row = profiles(both).set_index("gpu_model").loc["v100"]
+    assert (row["gpu_util_mean"], row["exclusive_jct_s"], row["runs"]) == (0.3, 12.0, 3)

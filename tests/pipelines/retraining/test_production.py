@@ -149,3 +149,12 @@ def test_memory_runs_need_a_structure_a_peak_and_a_run_watched_for_the_most_part
     assert (first["gpus"], first["embedding_rows"], first["gpu_mem_peak_mib"]) == (2, 1e6, 4000)
     assert found["outcome"].tolist() == ["ok", "oom"]
     assert production_memory_runs([]).empty
+
+
+def test_a_shared_run_that_was_mostly_alone_keeps_the_signals_of_that_time():
+    mostly, hardly = job("1", (8,), (7, "bert")), job("2", (3,), (9, "bert"))
+    runs = production_runs([mostly, hardly], NOTHING)
+    assert runs["exclusive_s"].tolist()[0] == 8
+    assert runs["sm_active_mean"].isna().tolist() == [False, True]
+    (row,) = profiles(runs).to_dict("records")
+    assert (row["sm_active_mean"], row["runs"]) == (0.5, 1)

@@ -1,0 +1,1 @@
+"""From a cluster's telemetry to the tables that models are trained from."""

@@ -1,0 +1,58 @@
+"""Finished jobs with what telemetry says of them beside what their scheduler measured."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from data.domain import FinishedJob
+from data.joblog_signals import SignalTable
+from data.prometheus.job_signals import JobSignals, Sharing
+
+
+def enriched(jobs: Sequence[FinishedJob], found: Iterable[JobSignals]) -> list[FinishedJob]:
+    """Return the jobs, each with the signals that it lacked.
+
+    Parameters
+    ----------
+    jobs : sequence of FinishedJob
+    found : iterable of JobSignals
+        Those under light sharing are left aside: they are of a card, not of a job.
+
+    Returns
+    -------
+    list of FinishedJob, in the order of `jobs`
+        What the scheduler measured itself stays as it is: it samples the job many times a
+        second, a Prometheus a few times a minute.
+
+    Examples
+    --------
+    >>> from data.domain import Outcome
+    >>> job = FinishedJob("1", 1, "u", "q", "ncf", 1, 0, 0, 9, Outcome.OK, signals={
+    ...     "gpu_util_mean": 0.5})
+    >>> found = JobSignals("1", 1, Sharing.EXCLUSIVE, 9.0, 3, {
+    ...     "gpu_util_mean": 0.6, "sm_active_mean": 0.4})
+    >>> enriched([job], [found])[0].signals
+    {'gpu_util_mean': 0.5, 'sm_active_mean': 0.4}
+    """
+    own = {(o.job_id, o.attempt): o.signals for o in found if o.sharing is Sharing.EXCLUSIVE}
+    return [
+        replace(job, signals={**job.signals, **_lacking(job, more)})
+        if (more := own.get((job.job_id, job.attempt)))
+        else job
+        for job in jobs
+    ]
+
+
+def enriched_from(joblog_url: str, jobs: Sequence[FinishedJob]) -> list[FinishedJob]:
+    """Return the jobs with the signals that are kept beside their log.
+
+    Raises
+    ------
+    JobLogError
+        If the database cannot be read now.
+    """
+    with SignalTable(joblog_url) as table:
+        return enriched(jobs, table.all(Sharing.EXCLUSIVE))
+
+
+def _lacking(job: FinishedJob, more: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in more.items() if name not in job.signals}
