@@ -10,7 +10,7 @@ class Caller:
     def __init__(self, app):
         self.app = app
 
-    def __call__(self, path, document=None, method="POST", headers=(), chunks=None):
+    def __call__(self, path, document=None, method="POST", headers=(), chunks=None, is_json=True):
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         parts = chunks or [body]
         head = {"content-type": "application/json", **dict(headers)}
@@ -34,4 +34,5 @@ class Caller:
         asyncio.run(self.app(scope, receive, send))
         if not sent:
             return None
-        return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
+        body = sent[1]["body"]
+        return sent[0]["status"], dict(sent[0]["headers"]), json.loads(body) if is_json else body
