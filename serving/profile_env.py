@@ -14,6 +14,7 @@ from data.settings import Settings
 
 WORKERS = "COLOCAST_WORKERS"
 TOKEN_FILE = "COLOCAST_TOKEN_FILE"  # noqa: S105 - the name of a variable
+PUSH_SECRET_FILE = "COLOCAST_PUSH_SECRET_FILE"  # noqa: S105 - the name of a variable
 POLL_S = "COLOCAST_POLL_S"
 MOST_WORKERS = 64
 
@@ -106,3 +107,14 @@ def token_path(environ: Mapping[str, str]) -> Path | None:
     """Return the file of bearer tokens, or None where no token is wanted."""
     text = environ.get(TOKEN_FILE)
     return Path(text) if text else None
+
+
+def push_secret_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the file of secrets that sign pushes, or None where no push is taken."""
+    text = environ.get(PUSH_SECRET_FILE)
+    return Path(text) if text else None
+
+
+def push_book_path(environ: Mapping[str, str]) -> Path:
+    """Return where the pushes that came are written down."""
+    return Settings.from_mapping(environ, Path.cwd()).home / "pushes.json"

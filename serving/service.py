@@ -21,6 +21,8 @@ from serving.profile_env import (
     WORKERS,
     checked_workers,
     poll_interval_s,
+    push_book_path,
+    push_secret_path,
     token_path,
 )
 from serving.web.mounted import LateApi, site
@@ -54,14 +56,16 @@ class Predictor:
         from serving.metrics import METRICS  # noqa: PLC0415
         from serving.state import ServingState  # noqa: PLC0415
         from serving.web.api import Api  # noqa: PLC0415 - not in the supervisor
+        from serving.web.pushes import pushes_from_file  # noqa: PLC0415
         from serving.web.tokens import tokens_from_file  # noqa: PLC0415
 
         end_with_parent(os.environ)
         logging.getLogger("serving").setLevel(logging.INFO)
         tokens = tokens_from_file(token_path(os.environ))
-        self._state = ServingState.from_environment(os.environ, METRICS)
+        pushes = pushes_from_file(push_secret_path(os.environ), push_book_path(os.environ))
+        self._state = ServingState.from_environment(os.environ, METRICS, pushes.book)
         self._state.start(poll_interval_s(os.environ))
-        API.attach(Api(METRICS, tokens, self._state))
+        API.attach(Api(METRICS, tokens, self._state, pushes))
 
     async def __is_alive__(self) -> bool:
         """Return whether the background threads run; without one, a restart is due."""

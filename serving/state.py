@@ -15,6 +15,7 @@ from data.joblog import Appended, JobLog
 from data.settings import Settings
 from serving.champions.cache import ModelCache
 from serving.champions.locations import local_roots
+from serving.champions.push_book import PushBook
 from serving.champions.rest import RestChampions
 from serving.champions.sources import Champions, MlflowChampions
 from serving.champions.store import ModelStore
@@ -28,6 +29,7 @@ from serving.web.wire_models import ModelsAnswer
 
 LOG = logging.getLogger(__name__)
 STOP_S = 1.0
+PUSH_LOOK_S = 0.1
 NEEDED = REGISTERED_MODELS[0]  # without slowdowns there is nothing to schedule by
 
 
@@ -41,6 +43,8 @@ class ServingState:
     open_log : callable
         Opens the job log.
     metrics : Metrics
+    book : PushBook, optional
+        Where pushes are written down, by whichever worker they reach.
     """
 
     def __init__(
@@ -49,15 +53,20 @@ class ServingState:
         cache: ModelCache,
         open_log: Callable[[], JobLog],
         metrics: Metrics,
+        book: PushBook | None = None,
     ) -> None:
-        self._metrics = metrics
+        self._metrics, self._book = metrics, book
+        self._pushed = book.mark() if book else None
         self._history = HistoryState(open_log)
         self._store = ModelStore(champions, cache, self._built)
         self._threads: list[Repeater] = []
         self._tail: Repeater | None = None
+        self._registry: Repeater | None = None
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str], metrics: Metrics) -> "ServingState":
+    def from_environment(
+        cls, environ: Mapping[str, str], metrics: Metrics, book: PushBook | None = None
+    ) -> "ServingState":
         """Return the state that an environment describes, not started yet.
 
         Raises
@@ -71,6 +80,7 @@ class ServingState:
             ModelCache(settings.cache_path),
             lambda: JobLog(settings.joblog_url),
             metrics,
+            book,
         )
 
     def start(self, interval_s: float) -> None:
@@ -82,7 +92,10 @@ class ServingState:
         self.refresh()
         seed = random.Random(os.getpid())  # noqa: S311 - jitter, not a secret
         self._tail = Repeater("job log", self.follow_log, interval_s, seed)
-        self._threads = [Repeater("registry", self.refresh, interval_s, seed), self._tail]
+        self._registry = Repeater("registry", self.refresh, interval_s, seed)
+        self._threads = [self._registry, self._tail]
+        if self._book is not None:
+            self._threads.append(Repeater("pushes", self.look_for_push, PUSH_LOOK_S, seed))
         _freeze()
         for thread in self._threads:
             thread.start()
@@ -134,6 +147,20 @@ class ServingState:
     def models(self) -> ModelsAnswer:
         """Return what serves now."""
         return ModelsAnswer(self._store.current.served(), self._history.sequence)
+
+    def push(self, name: str) -> None:
+        """Ask the registry now: somebody who may say so has said that an alias moved."""
+        LOG.info("pushed: the alias champion of %s has moved", name)
+        if self._registry is not None:
+            self._registry.wake()
+
+    def look_for_push(self) -> None:
+        """Ask the registry now if a push has reached any worker since the last look."""
+        mark = self._book.mark() if self._book else None
+        if mark != self._pushed:
+            self._pushed = mark
+            if self._registry is not None:
+                self._registry.wake()
 
     def is_alive(self) -> bool:
         """Return whether registry and job log are still followed."""

@@ -13,9 +13,12 @@ from data.settings import Settings
 @click.argument("name", type=click.Choice(REGISTERED_MODELS))
 def command(name: str) -> None:
     """Let champion and previous of the registered model NAME change places."""
+    from pipelines.registering.push import push
     from pipelines.registering.registry import Registry
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     registry = Registry(settings.tracking_uri, settings.artifacts_path)
     former = registry.champion(name)
-    click.echo(f"{name}: champion {registry.rollback(name)}, before {former or 'none'}")
+    champion = registry.rollback(name)
+    push(os.environ, name, lambda line: click.echo(line, err=True))
+    click.echo(f"{name}: champion {champion}, before {former or 'none'}")

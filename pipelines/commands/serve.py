@@ -18,7 +18,18 @@ import click
     type=click.Path(dir_okay=False),
     help="Bearer tokens, one a line; needed unless the host is loopback.",
 )
-def command(host: str, port: int | None, workers: int, token_file: str | None) -> None:
+@click.option(
+    "--push-secret-file",
+    type=click.Path(dir_okay=False),
+    help="Secrets that sign pushes, one a line; without it none is taken.",
+)
+def command(
+    host: str,
+    port: int | None,
+    workers: int,
+    token_file: str | None,
+    push_secret_file: str | None,
+) -> None:
     """Start the prediction service in this process, until it is told to end."""
     import os
     from pathlib import Path
@@ -26,10 +37,12 @@ def command(host: str, port: int | None, workers: int, token_file: str | None) -
     from data.settings import Settings
     from pipelines.services.serve_process import serve_command, serve_environment
     from serving.lifeline import SUPERVISOR
+    from serving.profile_env import PUSH_SECRET_FILE
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     port = port or settings.service_port
-    environ = serve_environment(os.environ, settings, workers, port, token_file)
+    pushes = {PUSH_SECRET_FILE: str(Path(push_secret_file).absolute())} if push_secret_file else {}
+    environ = serve_environment({**os.environ, **pushes}, settings, workers, port, token_file)
     words = serve_command(host, port, environ)
     environ[SUPERVISOR] = str(os.getpid())  # it stays this process's, whatever it becomes
     os.execve(words[0], words, environ)  # noqa: S606 - so that signals reach the server itself

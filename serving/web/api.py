@@ -21,6 +21,7 @@ from serving.web.deadline import patience_s
 from serving.web.endpoints import ENDPOINTS, Answered, Backend, Endpoint
 from serving.web.errors import HttpError, http_error, route_error
 from serving.web.limits import BODY_BYTES
+from serving.web.pushes import Pushes
 from serving.web.slow_bodies import SlowBodies
 from serving.web.tokens import SCOPES, Tokens
 from serving.web.wire_models import ErrorAnswer
@@ -54,6 +55,7 @@ class Api:
     metrics : Metrics
     tokens : Tokens
     backend : Backend, optional
+    pushes : Pushes
     in_hand : int
         Requests that were taken and are not answered yet.
     deadline_s : float
@@ -65,6 +67,7 @@ class Api:
     metrics: Metrics
     tokens: Tokens
     backend: Backend | None = None
+    pushes: Pushes = field(default_factory=Pushes)
     in_hand: int = 0
     deadline_s: float = DEADLINE_S
     longest_wait_s: float = LONGEST_WAIT_S
@@ -123,9 +126,17 @@ class Api:
             body = await self.slow_bodies.read(_body(receive), start_s)
         if endpoint.in_thread:
             respond = partial(endpoint.respond, self.backend, body)
+            if endpoint.is_signed:
+                respond = partial(self._respond_signed, respond, headers, body)
             within_s = deadline_s - perf_counter()
             return await self.bulkheads[endpoint.scope].call(respond, within_s)
         return await self._in_turn(endpoint, self.backend, body, deadline_s)
+
+    def _respond_signed(
+        self, respond: Callable[[], Answered], headers: dict[bytes, bytes], body: bytes
+    ) -> Answered:
+        self.pushes.take(headers, body)
+        return respond()
 
     async def _in_turn(
         self, endpoint: Endpoint, backend: Backend, body: bytes, deadline_s: float

@@ -20,6 +20,7 @@ from serving.web.wire_models import (
     ModelsAnswer,
     PlacementsAnswer,
     PlacementsRequest,
+    PushRequest,
     RuntimeRequest,
     SlowdownRequest,
     StructuresRequest,
@@ -43,6 +44,10 @@ class Backend(Protocol):
 
     def models(self) -> ModelsAnswer:
         """Return what serves now."""
+        ...
+
+    def push(self, name: str) -> None:
+        """Ask the registry at once, in every worker."""
         ...
 
 
@@ -72,6 +77,8 @@ class Endpoint:
         From the backend and what was read to what is written, with its estimates.
     in_thread : bool
         Whether it runs beside the event loop: where it may wait for a database or takes long.
+    is_signed : bool
+        Whether the body must be signed: ``serving.web.pushes``.
     failures : tuple of HTTPStatus
         Beyond those that every route may answer.
     """
@@ -84,6 +91,7 @@ class Endpoint:
     answer: Callable[[Backend, Any], tuple[Any, Iterable[Estimate]]]
     reader: Reader[Any] | None = None
     in_thread: bool = False
+    is_signed: bool = False
     failures: tuple[HTTPStatus, ...] = ()
 
     def respond(self, backend: Backend, body: bytes) -> Answered:
@@ -148,6 +156,11 @@ def _finished(backend: Backend, asked: FinishedRequest) -> tuple[Appended, Itera
 
 def _models(backend: Backend, asked: None) -> tuple[ModelsAnswer, Iterable[Estimate]]:
     del asked
+    return backend.models(), ()
+
+
+def _push(backend: Backend, asked: PushRequest) -> tuple[ModelsAnswer, Iterable[Estimate]]:
+    backend.push(asked.name)
     return backend.models(), ()
 
 
@@ -238,5 +251,17 @@ ENDPOINTS = (
         "Which version of each registered model serves, and which was refused.",
         Writer(ModelsAnswer),
         _models,
+    ),
+    Endpoint(
+        "/v1/push",
+        "POST",
+        "admin",
+        "Ask the registry now which versions are champions; signed (Standard Webhooks).",
+        Writer(ModelsAnswer),
+        _push,
+        Reader(PushRequest),
+        in_thread=True,
+        is_signed=True,
+        failures=_UNAVAILABLE,
     ),
 )

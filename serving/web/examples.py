@@ -62,5 +62,6 @@ EXAMPLES: dict[str, Json] = {
     "/v1/demand": {"structures": [to_json(_STRUCTURE)]},
     "/v1/explain": {"pair": to_json(_PAIR)},
     "/v1/finished": {"jobs": [to_json(_FINISHED)]},
+    "/v1/push": {"name": "colocast-interference"},
 }
 """Request body by path."""

@@ -59,6 +59,13 @@ class FinishedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PushRequest:
+    """Body of ``POST /v1/push``: whose alias moved; what it names now is asked of the registry."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class EstimatesAnswer:
     """One estimate for each row of the request, in its order."""
 

@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 import mlflow
 import pytest
 
+from pipelines.registering.push import push
 from serving.champions.files import bundle_digest
 from tests.serving.running import RunningService, until
 
@@ -183,6 +184,24 @@ def test_finished_jobs_survive_a_restart_and_registry_outage(tmp_path, started, 
     finally:
         second.stop()
     assert second.left() == []
+
+
+def test_push_reaches_every_worker_long_before_the_next_poll(tmp_path, registry):
+    """Two workers that poll once an hour; the push reaches one of them."""
+    secret = tmp_path / "secret"
+    secret.write_text("s" * 32)
+    registry.promote("1")
+    hourly = {"COLOCAST_POLL_S": "3600"}
+    options = ("--workers", "2", "--push-secret-file", str(secret))
+    second = RunningService(tmp_path / "home", registry.uri, *options, **hourly)
+    environ = {"COLOCAST_PUSH_SECRET_FILE": str(secret), "COLOCAST_PUSH_URLS": second.url}
+    try:
+        second.wait_ready()
+        number = registry.promote("2")
+        assert push(environ, NAME, print) == 1
+        until(lambda: {second.serving()["version"] for _ in range(20)} == {number}, 60)
+    finally:
+        second.stop()
 
 
 def test_killed_service_leaves_no_worker_and_its_port_free(tmp_path, service):
