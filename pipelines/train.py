@@ -6,17 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from data.settings import Settings
-from features.profiles import profiles
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
-from pipelines.labelling.audit import audited
-from pipelines.registering.registry import CHAMPION, Registry
-from pipelines.registering.report import TrainingReport
-from pipelines.retraining.challenge import CHALLENGER
-from serving.inference.bundle import Bundle
+from pipelines.recipes import Trained, made
+from pipelines.registering.registry import CHALLENGER, CHAMPION, Registry
 
 SEED = 7
-
-Trained = list[tuple[Bundle, TrainingReport]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +34,22 @@ class Registered:
 
 def interference(settings: Settings, data: Path | None) -> Trained:
     """Train the interference forest on audited labels."""
-    from pipelines.interference.training import train_interference  # noqa: PLC0415 - one model at a time
-
-    runs = initial_runs(settings, data)
-    audit = audited(runs)
-    return [train_interference(audit.labels, profiles(runs), SEED, audit)]
+    return made("interference", {"profiling_runs": initial_runs(settings, data)}, SEED)
 
 
 def runtime(settings: Settings, data: Path | None) -> Trained:
     """Train both runtime models on finished jobs."""
-    from pipelines.runtime.training import train_runtime  # noqa: PLC0415 - one model at a time
-
-    cluster, user, cluster_report, user_report = train_runtime(initial_jobs(settings, data), SEED)
-    return [(cluster, cluster_report), (user, user_report)]
+    return made("runtime", {"jobs": initial_jobs(settings, data)}, SEED)
 
 
 def memory(settings: Settings, data: Path | None) -> Trained:
     """Train the memory regressor on runs whose structure and peak are known."""
-    from pipelines.memory.training import train_memory  # noqa: PLC0415 - one model at a time
-
-    return [train_memory(initial_memory_runs(settings, data), SEED)]
+    return made("memory", {"memory_runs": initial_memory_runs(settings, data)}, SEED)
 
 
 def demand(settings: Settings, data: Path | None) -> Trained:
     """Train the demand forest on runs whose structure and signals are known."""
-    from pipelines.demand.training import train_demand  # noqa: PLC0415 - one model at a time
-
-    return [train_demand(initial_memory_runs(settings, data), SEED)]
+    return made("demand", {"memory_runs": initial_memory_runs(settings, data)}, SEED)
 
 
 TRAINERS: Mapping[str, Callable[[Settings, Path | None], Trained]] = {

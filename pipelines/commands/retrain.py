@@ -30,6 +30,27 @@ import click
     help="Least seconds between two attempts of a kind.",
 )
 @click.option(
+    "--growth",
+    type=click.FloatRange(min=0),
+    default=0.1,
+    show_default=True,
+    help="Least share of all evidence so far that new evidence must be.",
+)
+@click.option(
+    "--watch-jobs",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Finished jobs between two looks for drift.",
+)
+@click.option(
+    "--shadow-jobs",
+    type=click.IntRange(min=0),
+    default=8,
+    show_default=True,
+    help="Jobs that a challenger answers beside the champion before it is promoted; 0: none.",
+)
+@click.option(
     "--poll-s",
     type=click.FloatRange(min=0.05),
     default=2.0,
@@ -43,28 +64,34 @@ def command(  # noqa: PLR0913 - one argument an option
     min_jobs: int,
     min_evidence: int,
     cooldown_s: float,
+    growth: float,
+    watch_jobs: int,
+    shadow_jobs: int,
     poll_s: float,
     json_path: Path | None,
 ) -> None:
     """Watch the job log; train challengers from finished jobs, and promote the better ones.
 
     Runs until SIGTERM or Ctrl-C; one event a line on stderr. --json writes a list with one flat
-    object a challenged model of the last attempt: model, version (null if none was registered),
-    previous, promote, reason, rows, groups, challenger_error, champion_error, gain, gain_low,
-    gain_high, coverage (null where it makes no sense).
+    object a challenged model of the last attempt: model, stage (promoted, shadow, kept,
+    rolled_back), version (null if none was registered), previous, promote, reason, rows, groups,
+    challenger_error, champion_error, gain, gain_low, gain_high, coverage, latency_s, size_bytes,
+    regret, the same of the champion, worst_part, worst_gain (null where it makes no sense).
     """
     from data.settings import Settings
-    from pipelines.retraining.challengers import challengers
+    from pipelines.retraining.duties import LoopRules, duties
+    from pipelines.retraining.promotion import ShadowRules
     from pipelines.retraining.report import log_to_stderr, write_challenges
     from pipelines.retraining.retrainer import Retrainer, only_one
     from pipelines.retraining.state import RetrainRules
     from pipelines.services.shutdown import Shutdown
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
-    rules = RetrainRules(min_jobs, min_evidence, cooldown_s)
+    rules = RetrainRules(min_jobs, min_evidence, cooldown_s, growth, watch_jobs)
+    loop = LoopRules(shadow=ShadowRules(rows=max(shadow_jobs, 1)), has_shadow=shadow_jobs > 0)
     log_to_stderr()
     with Shutdown().installed() as shutdown, only_one(settings.home / "retrain.lock"):
-        made = challengers(settings, shutdown.shield)
+        made = duties(settings, shutdown.shield, loop)
         with Retrainer(settings.joblog_url, settings.retrain_path, made, rules) as retrainer:
             if once:
                 found = retrainer.step()

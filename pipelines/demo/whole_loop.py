@@ -73,7 +73,9 @@ def run_loop(demo: Demo, group: ServiceGroup) -> list[str]:
         the service was up all the time, while models are swapped.
     """
     jobs = demo_jobs(list(demo.workloads), SEED)
-    plan = replace(demo.plan, retrain_after=len(POLICIES) * len(jobs))
+    # All at once at the end: drift would be a second cause, and nobody finishes for a shadow run.
+    many = len(POLICIES) * len(jobs)
+    plan = replace(demo.plan, retrain_after=many, shadow_jobs=0, watch_jobs=many + 1)
     rules = RetrainRules(min_jobs=plan.retrain_after, min_evidence=plan.min_evidence)
     group.log_path("retrainer").unlink(missing_ok=True)
     up.start(group, up.retrainer(demo.settings, demo.environ, plan))

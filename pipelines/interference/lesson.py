@@ -1,17 +1,18 @@
 """What finished jobs teach the interference model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from features.pairs import profile_positions
-from features.profiles import profiles
-from pipelines.interference.training import train_interference
+from features.usual_speed import at_usual_speed
 from pipelines.labelling.audit import audited
-from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.production import production_runs
+from pipelines.retraining.regret import neighbour_regret
 from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates
 
@@ -20,7 +21,7 @@ PAIR = ["job_key", "neighbour_key", "gpu_model"]
 
 
 class InterferenceLesson:
-    """Audited slowdowns from profiling runs and from jobs of the log; see ``challenge.Lesson``.
+    """Audited slowdowns from profiling runs and from jobs of the log; see ``lessons.Lesson``.
 
     Each version brings the profiles it was trained with, and is asked with those: a pair that
     was never profiled then is a cold start to it.
@@ -35,6 +36,8 @@ class InterferenceLesson:
     models = (MODEL,)
 
     def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+        # A label is a ratio of times at one speed, whatever a driver did between the two runs.
+        finished = replace(finished, jobs=at_usual_speed(finished.jobs))
         self._known, self._finished, self._seed = known, finished, seed
         runs = production_runs(finished.jobs, known)
         entries = pd.Series(finished.sequences, index=runs["run_id"], dtype="int64")
@@ -49,11 +52,7 @@ class InterferenceLesson:
         """Return the model and its report; jobs after `until` have no part in it."""
         learnt = self._finished.until(until)
         runs = _together(self._known, production_runs(learnt.jobs, self._known))
-        audit, found = audited(runs), profiles(runs)
-        # A neighbour that never ran alone has no profile to learn from yet.
-        at = profile_positions(found, audit.labels)
-        is_profiled = (at[:, 0] >= 0) & (at[:, 1] >= 0)
-        return [train_interference(audit.labels.loc[is_profiled], found, self._seed, audit)]
+        return made("interference", {"profiling_runs": runs}, self._seed)
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of the log slowdown, and whether the interval held it."""
@@ -61,7 +60,9 @@ class InterferenceLesson:
         value, lower, upper = ends(slowdown_estimates(bundles[0], asked[PAIR]))
         observed = asked["slowdown"].to_numpy(np.float64)
         within = (lower <= observed) & (observed <= upper)
-        return Answers(np.abs(np.log(value / observed)), within.astype(np.float64))
+        errors = np.abs(np.log(value / observed))
+        jobs = asked[["job_key", "gpu_model"]].agg("\n".join, axis="columns").tolist()
+        return Answers(errors, within.astype(np.float64), neighbour_regret(jobs, value, observed))
 
 
 def _together(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,8 @@ from serving.inference.bundle import Bundle
 
 CHAMPION = "champion"
 PREVIOUS = "previous"
+CHALLENGER = "challenger"  # the newest version that is not, or was not at once, the champion
+SHADOW = "shadow"  # a challenger that passed the gate and answers beside the champion
 _SQLITE = "sqlite:///"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"
 
@@ -157,6 +159,59 @@ class Registry:
         with self._errors(f"tag {name}/{version}"):
             for key, value in tags.items():
                 self._client.set_model_version_tag(name, version, key, value)
+
+    def drop_alias(self, name: str, alias: str) -> None:
+        """Let an alias point nowhere; nothing happens where it does not point anywhere."""
+        if alias in self._aliases(name):
+            with self._errors(f"take {alias} from {name}"):
+                self._client.delete_registered_model_alias(name, alias)
+
+    def aliased(self, name: str, alias: str) -> str | None:
+        """Return the version that an alias points at, or None."""
+        return self._aliases(name).get(alias)
+
+    def tags(self, name: str, version: str) -> Mapping[str, str]:
+        """Return the tags of a version.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version.
+        """
+        return dict(self._version(name, version).tags)
+
+    def run_of(self, name: str, version: str) -> str | None:
+        """Return the id of the run that made a version.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version.
+        """
+        return self._version(name, version).run_id or None
+
+    def run_tags(self, run_id: str) -> Mapping[str, str]:
+        """Return the tags of a run.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such run.
+        """
+        with self._errors(f"read run {run_id}"):
+            return dict(self._client.get_run(run_id).data.tags)
+
+    def run_files(self, run_id: str, path: str, target_directory: Path) -> Path:
+        """Fetch a folder that was logged on a run, and return where it lies.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such folder, or it cannot be fetched.
+        """
+        with self._errors(f"download {path} of run {run_id}"):
+            found: str = self._client.download_artifacts(run_id, path, str(target_directory))
+        return Path(found)
 
     def champion(self, name: str) -> str | None:
         """Return the version that serves, or None."""

@@ -11,6 +11,24 @@ from pipelines.registering.provenance import code_version, frame_digest
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """From what a model was made, and can be made again.
+
+    Attributes
+    ----------
+    recipe : str
+        A key of ``pipelines.recipes.RECIPES``.
+    seed : int
+    tables : mapping of str to DataFrame
+        All that the recipe was given.
+    """
+
+    recipe: str
+    seed: int
+    tables: Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingReport:
     """Everything that is logged beside a trained model.
 
@@ -29,6 +47,8 @@ class TrainingReport:
         File name to PNG.
     documents : mapping of str to str
         File name to text, such as ``audit.md`` or ``splits.json``.
+    origin : Origin, optional
+        Kept beside the version, so that it can be made again.
     """
 
     params: Mapping[str, str]
@@ -38,6 +58,7 @@ class TrainingReport:
     card: str
     figures: Mapping[str, bytes] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin | None = None
 
 
 def provenance_facts(dataset: pd.DataFrame) -> dict[str, str]:

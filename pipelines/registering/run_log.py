@@ -11,6 +11,7 @@ from mlflow.models import Model
 from mlflow.utils.time import get_current_time_millis
 
 from pipelines.registering.model_directory import write_model_directory
+from pipelines.registering.origin import ORIGIN_FOLDER, write_origin
 from pipelines.registering.provenance import frame_digest
 from pipelines.registering.report import TrainingReport
 from serving.inference.bundle import Bundle
@@ -89,6 +90,8 @@ def _write_files(folder: Path, report: TrainingReport) -> None:
         (folder / "figures" / name).write_bytes(png)
     for name, text in {"model_card.md": report.card, **report.documents}.items():
         (folder / name).write_text(text)
+    if report.origin is not None:
+        write_origin(report.origin, folder / ORIGIN_FOLDER)
 
 
 def log_version(client: MlflowClient, run_id: str, bundle: Bundle, report: TrainingReport) -> str:

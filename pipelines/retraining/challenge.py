@@ -1,74 +1,37 @@
 """A challenge: train beside the champion, judge both on what neither has learnt, register."""
 
 import logging
+import pickle  # only to measure
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
-import pandas as pd
 from lightgbm.basic import LightGBMError
-from numpy.typing import NDArray
 
-from data.errors import BadModelError, ColocastError, NoChampionError
-from pipelines.registering.registry import Registry
-from pipelines.registering.report import TrainingReport
-from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
-from pipelines.retraining.gate import Evidence, GateRules, Verdict, undecided, verdict
+from data.errors import ColocastError
+from pipelines.registering.registry import CHALLENGER, Registry
+from pipelines.retraining.champions import (
+    JOBLOG,
+    SEEN,
+    SEQUENCE,
+    champions,
+    learnt_rows,
+    learnt_sequence,
+)
+from pipelines.retraining.finished_jobs import FinishedJobs, learnt_until
+from pipelines.retraining.gate import Costs, Evidence, GateRules, Verdict, undecided, verdict
+from pipelines.retraining.lessons import Lesson, Trained
+from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run
+from pipelines.retraining.promotion import promoted, shadowed
 from pipelines.retraining.retrainer import Challenge
-from serving.inference.bundle import Bundle, Floats
+from pipelines.retraining.state import Cause
+from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger("colocast.retrain")
-CHALLENGER = "challenger"
-JOBLOG, SEQUENCE, SEEN = "joblog", "joblog_sequence", "production_rows"
-"""Facts of a version: of which job log, up to which entry, and how many rows it learnt."""
-
-Trained = tuple[Bundle, TrainingReport]
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """How models answered the rows they were asked, in order.
-
-    Attributes
-    ----------
-    errors : float64 array of shape (n,)
-        Finite and not negative; of the logarithm, so that long jobs do not drown short ones.
-    covered : float64 array of shape (n,), in [0, 1]
-        Whether, or with what share of several signals, the interval held what was observed.
-    """
-
-    errors: Floats
-    covered: Floats
-
-
-class Lesson(Protocol):
-    """What finished jobs teach to models that belong together, and how these are judged."""
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Registered names; they are promoted together or not at all."""
-        ...
-
-    @property
-    def sequences(self) -> Sequences:
-        """Job log entries of the usable rows, ascending, shape (n,)."""
-        ...
-
-    @property
-    def groups(self) -> NDArray[np.generic]:
-        """What the rows repeat, see ``gate.Evidence``, shape (n,)."""
-        ...
-
-    def trained(self, until: int) -> Sequence[Trained]:
-        """Return each model and its report, from the initial tables and entries up to `until`."""
-        ...
-
-    def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
-        """Return how `bundles`, in the order of `models`, answer the rows after `after`."""
-        ...
+TIMED = 5  # answers to the stored examples; the quickest counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +49,9 @@ class LessonChallenger:
     rules : GateRules
     shield : callable
         Entered while the registry is written, so that a signal to end waits for it.
+    shadow_rows : int
+        Jobs that a challenger which passed the gate must answer beside the champion before it is
+        promoted; 0 promotes at once, and so does a champion that is missing.
     """
 
     registry: Callable[[], Registry]
@@ -93,18 +59,23 @@ class LessonChallenger:
     lessons: Callable[[FinishedJobs], Sequence[Lesson]]
     rules: GateRules = field(default_factory=GateRules)
     shield: Callable[[], AbstractContextManager[object]] = nullcontext
+    shadow_rows: int = 0
 
-    def __call__(self, finished: FinishedJobs) -> Sequence[Challenge]:
-        """Return what became of each model; see ``retrain.Challenger``."""
+    def __call__(self, finished: FinishedJobs, cause: Cause) -> Sequence[Challenge]:
+        """Return what became of each model; see ``retrainer.Challenger``."""
         registry = self.registry()
-        lessons = self.lessons(finished)
-        return [made for lesson in lessons for made in self._challenge(registry, lesson, finished)]
+        return [
+            made
+            for lesson in self.lessons(finished)
+            for made in self._challenge(registry, lesson, finished, cause)
+        ]
 
     def _challenge(
-        self, registry: Registry, lesson: Lesson, finished: FinishedJobs
+        self, registry: Registry, lesson: Lesson, finished: FinishedJobs, cause: Cause
     ) -> Sequence[Challenge]:
-        champions = _champions(registry, lesson.models)
-        seen = _seen(champions, finished.joblog)
+        serving = champions(registry, lesson.models)
+        # After a drift only what came since tells which of the two is right now.
+        seen = max(learnt_sequence(serving, finished.joblog), cause.since - 1)
         until = learnt_until(lesson.sequences, seen)
         judged = int((lesson.sequences > until).sum())
         if judged < self.rules.min_rows:
@@ -112,54 +83,76 @@ class LessonChallenger:
             return _kept(registry, lesson, undecided(judged, found))
         try:
             trained = lesson.trained(until)
-            decision = self._decision(lesson, champions, [bundle for bundle, _ in trained], until)
+            fresh = [bundle for bundle, _ in trained]
+            decision = verdict(compared(lesson, serving, fresh, finished, until), self.rules)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             return _kept(registry, lesson, undecided(judged, f"not trained: {error}"))
         rows = int((lesson.sequences <= until).sum())
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
         stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
+        newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
         with self.shield():
-            return self._registered(registry, lesson, stated, decision)
+            return self._registered(registry, lesson, stated, decision, cause, newest)
 
-    def _decision(
-        self, lesson: Lesson, champions: Sequence[Bundle], fresh: Sequence[Bundle], until: int
-    ) -> Verdict:
-        new = lesson.answers(fresh, until)
-        old = lesson.answers(champions, until) if champions else None
-        evidence = Evidence(
-            challenger_errors=new.errors,
-            covered=new.covered,
-            champion_errors=None if old is None else old.errors,
-            champion_seen=min((int(b.spec.facts.get(SEEN, 0)) for b in champions), default=0),
-            groups=lesson.groups[lesson.sequences > until],
-        )
-        return verdict(evidence, self.rules)
-
-    def _registered(
-        self, registry: Registry, lesson: Lesson, trained: Sequence[Trained], decision: Verdict
+    def _registered(  # noqa: PLR0913, PLR0917 - all of them are logged
+        self,
+        registry: Registry,
+        lesson: Lesson,
+        trained: Sequence[Trained],
+        decision: Verdict,
+        cause: Cause,
+        newest: int,
     ) -> Sequence[Challenge]:
         former = {name: registry.champion(name) for name in lesson.models}
         versions = {}
-        with retrain_run(self.run, lesson.models, decision) as parent:
+        with retrain_run(self.run, lesson.models, decision, cause) as parent:
             for bundle, report in trained:
                 name = bundle.spec.name
                 judged = replace(report, metrics={**report.metrics, **gate_metrics(decision)})
                 versions[name] = registry.register(bundle, judged, parent)
-                registry.set_tags(name, versions[name], _tags(decision, former[name]))
+                registry.set_tags(name, versions[name], _tags(decision, former[name], cause))
                 registry.set_alias(name, CHALLENGER, versions[name])
+        stage = "kept"
         if decision.promote:
-            for name, version in versions.items():
-                registry.promote(name, version)
-        return [Challenge(n, version, former[n], decision) for n, version in versions.items()]
+            waits = self.shadow_rows > 0 and None not in former.values()
+            stage = (shadowed if waits else promoted)(registry, versions, newest)
+        return [
+            Challenge(name, version, former[name], decision, stage)
+            for name, version in versions.items()
+        ]
 
 
-def ends(estimates: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
-    """Return ``value``, ``lower`` and ``upper`` of a frame of estimates as arrays."""
-    value, lower, upper = (
-        estimates[name].to_numpy(np.float64) for name in ("value", "lower", "upper")
+def compared(
+    lesson: Lesson,
+    champion: Sequence[Bundle],
+    challenger: Sequence[Bundle],
+    finished: FinishedJobs,
+    after: int,
+) -> Evidence:
+    """Return how two versions answer the rows after entry `after`, and what they cost.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    champion, challenger : sequence of Bundle
+        In the order of the lesson's models; no champion is an empty sequence.
+    finished : FinishedJobs
+        Of which the lesson was made.
+    after : int
+    """
+    new = lesson.answers(challenger, after)
+    old = lesson.answers(champion, after) if champion else None
+    return Evidence(
+        challenger_errors=new.errors,
+        covered=new.covered,
+        champion_errors=None if old is None else old.errors,
+        champion_seen=learnt_rows(champion),
+        groups=lesson.groups[lesson.sequences > after],
+        parts=part_labels(lesson, finished, after),
+        challenger_costs=_costs(challenger, new.regret),
+        champion_costs=Costs() if old is None else _costs(champion, old.regret),
     )
-    return value, lower, upper
 
 
 def gate_metrics(decision: Verdict) -> dict[str, float]:
@@ -174,30 +167,33 @@ def gate_metrics(decision: Verdict) -> dict[str, float]:
     return {f"gate_{name}": float(v) for name, v in numbers.items() if np.isfinite(v)}
 
 
-_NUMBERS = frozenset(Verdict.__annotations__) - {"promote", "reason"}
+_NUMBERS = frozenset(Verdict.__annotations__) - {"promote", "reason", "worst_part"}
 
 
-def _tags(decision: Verdict, former: str | None) -> Mapping[str, str]:
+def _costs(bundles: Sequence[Bundle], regret: float) -> Costs:
+    size = sum(len(pickle.dumps(bundle.estimator)) for bundle in bundles)
+    return Costs(sum(map(_latency_s, bundles)), float(size), regret)
+
+
+def _latency_s(bundle: Bundle) -> float:
+    rows = np.array(bundle.spec.example_rows, dtype=np.float64)
+    if not len(rows):
+        return float("nan")
+    times = []
+    for _ in range(TIMED):
+        start = time.perf_counter()
+        bundle.predict(rows)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _tags(decision: Verdict, former: str | None, cause: Cause) -> Mapping[str, str]:
     return {
         "colocast.gate": "passed" if decision.promote else "refused",
         "colocast.gate_reason": decision.reason,
+        "colocast.cause": cause.reason,
         "colocast.previous_champion": former or "none",
     }
-
-
-def _champions(registry: Registry, models: Sequence[str]) -> list[Bundle]:
-    """Return the champions, or none at all where one is missing or damaged."""
-    try:
-        return [registry.load(name, "champion") for name in models]
-    except (NoChampionError, BadModelError) as error:
-        LOG.warning("event=no_champion models=%s reason=%s", ",".join(models), error)
-        return []
-
-
-def _seen(champions: Sequence[Bundle], joblog: str) -> int:
-    facts = [bundle.spec.facts for bundle in champions]
-    known = [int(f.get(SEQUENCE, 0)) if f.get(JOBLOG) == joblog else 0 for f in facts]
-    return max(known, default=0)
 
 
 def _kept(registry: Registry, lesson: Lesson, found: Verdict) -> Sequence[Challenge]:

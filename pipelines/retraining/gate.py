@@ -1,11 +1,13 @@
 """The gate: whether a challenger replaces the champion, on rows that neither learnt from."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.errors import SettingError, shown
+from pipelines.retraining.gate_parts import Part, parts_found
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +30,14 @@ class GateRules:
         A champion that learnt from fewer production rows is young.
     resamples, seed : int
         Of the bootstrap.
+    most_regret : float
+        By how much the challenger's scheduling regret may exceed the champion's.
+    fewest_in_part : int
+        Rows of one GPU model, family or user below which it is not judged alone.
+    most_times : float
+        How many times slower and larger than the champion a challenger may be.
+    free_latency_s, free_bytes : float
+        Below these it may be as slow and large as it likes.
     """
 
     min_rows: int = 8
@@ -37,6 +47,30 @@ class GateRules:
     enough_seen: int = 200
     resamples: int = 2000
     seed: int = 0
+    most_regret: float = 0.02
+    fewest_in_part: int = 20
+    most_times: float = 3.0
+    free_latency_s: float = 0.005
+    free_bytes: float = 64e6
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What models cost beside their errors; NaN is unknown and decides nothing.
+
+    Attributes
+    ----------
+    latency_s : float
+        Of one answer to the stored examples (s).
+    size_bytes : float
+        Of the estimators.
+    regret : float
+        Of scheduling the judged rows by the predictions; 0 is as good as knowing.
+    """
+
+    latency_s: float = float("nan")
+    size_bytes: float = float("nan")
+    regret: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +91,10 @@ class Evidence:
     groups : array-like of shape (n,), optional
         Names what rows repeat, such as one pair or one user's batch; such rows are drawn
         together. By default each row is its own.
+    parts : mapping of str to array-like of shape (n,)
+        Labels such as ``gpu_model``, ``family`` and ``user``: no large part may lose.
+    challenger_costs, champion_costs : Costs
+        What the models cost to serve, and to schedule by.
     """
 
     challenger_errors: ArrayLike
@@ -64,6 +102,9 @@ class Evidence:
     champion_errors: ArrayLike | None = None
     champion_seen: int = 0
     groups: ArrayLike | None = None
+    parts: Mapping[str, ArrayLike] = field(default_factory=dict)
+    challenger_costs: Costs = field(default_factory=Costs)
+    champion_costs: Costs = field(default_factory=Costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +124,14 @@ class Verdict:
         Mean of champion error minus challenger error, and its bootstrap interval; NaN likewise.
     coverage : float
         Mean of what was covered; NaN without rows.
+    latency_s, size_bytes, regret : float
+        The challenger's ``Costs``.
+    champion_latency_s, champion_size_bytes, champion_regret : float
+        The champion's.
+    worst_part : str
+        The part, such as ``user=ada``, where the challenger loses most; empty without one.
+    worst_gain : float
+        Mean gain there; NaN without one.
     """
 
     promote: bool
@@ -95,9 +144,14 @@ class Verdict:
     gain_low: float
     gain_high: float
     coverage: float
-
-
-_COMPARED = ("challenger_error", "champion_error", "gain", "gain_low", "gain_high", "coverage")
+    latency_s: float = float("nan")
+    size_bytes: float = float("nan")
+    regret: float = float("nan")
+    champion_latency_s: float = float("nan")
+    champion_size_bytes: float = float("nan")
+    champion_regret: float = float("nan")
+    worst_part: str = ""
+    worst_gain: float = float("nan")
 
 
 def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
@@ -111,13 +165,17 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     Notes
     -----
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
-    2. Coverage below ``coverage_floor``: keep.
-    3. No champion: promote.
-    4. The whole interval of the mean gain lies above 0, the challenger is better: promote.
-    5. The whole interval lies below 0, it is worse: keep.
-    6. The champion is young (has seen less than ``enough_seen``): promote. The challenger is not
+    2. Coverage below ``coverage_floor``, on all rows or, beyond chance, on a part: keep.
+    3. Too slow, too large, or more scheduling regret: keep.
+    4. No champion: promote.
+    5. A part with ``fewest_in_part`` rows loses beyond chance: keep.
+    6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
+    7. The whole interval lies below 0, it is worse: keep.
+    8. The champion is young (has seen less than ``enough_seen``): promote. The challenger is not
        worse beyond the noise, and has seen more.
-    7. Else keep.
+    9. Else keep.
+
+    "Beyond chance" is at ``confidence`` over all parts together (Bonferroni).
 
     The interval is the percentile bootstrap, over groups, of the paired differences: Efron and
     Tibshirani, "An Introduction to the Bootstrap", 1993.
@@ -147,28 +205,60 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         gain_low=low,
         gain_high=high,
         coverage=_mean(covered),
+        latency_s=evidence.challenger_costs.latency_s,
+        size_bytes=evidence.challenger_costs.size_bytes,
+        regret=evidence.challenger_costs.regret,
+        champion_latency_s=evidence.champion_costs.latency_s,
+        champion_size_bytes=evidence.champion_costs.size_bytes,
+        champion_regret=evidence.champion_costs.regret,
     )
-    promote, reason = _decision(compared, evidence.champion_seen, rules)
+    found = parts_found(evidence.parts, gains, covered, rules.fewest_in_part)
+    if found:
+        worst = min(found, key=lambda part: part.gain if part.gain == part.gain else 0.0)
+        compared = replace(compared, worst_part=worst.name, worst_gain=worst.gain)
+    promote, reason = _decision(compared, found, evidence.champion_seen, rules)
     return replace(compared, promote=promote, reason=reason)
 
 
 def undecided(rows: int, reason: str) -> Verdict:
     """Return the verdict where nothing could be compared: keep the champion, for `reason`."""
-    unknown = dict.fromkeys(_COMPARED, float("nan"))
-    return Verdict(promote=False, reason=reason, rows=rows, groups=rows, **unknown)
+    nan = float("nan")
+    return Verdict(
+        promote=False,
+        reason=reason,
+        rows=rows,
+        groups=rows,
+        challenger_error=nan,
+        champion_error=nan,
+        gain=nan,
+        gain_low=nan,
+        gain_high=nan,
+        coverage=nan,
+    )
 
 
-def _decision(found: Verdict, champion_seen: int, rules: GateRules) -> tuple[bool, str]:
-    refusal = _unfit(found, rules)
+def _decision(
+    found: Verdict, parts: Sequence[Part], champion_seen: int, rules: GateRules
+) -> tuple[bool, str]:
+    refusal = _unfit(found, rules) or _uncovered(parts, rules) or _dear(found, rules)
     if refusal:
         return False, refusal
     if np.isnan(found.champion_error):
         error = found.challenger_error
         return True, f"the first version: mean error {error:.3f} on {found.rows} rows"
+    return _compared(found, parts, champion_seen, rules)
+
+
+def _compared(
+    found: Verdict, parts: Sequence[Part], champion_seen: int, rules: GateRules
+) -> tuple[bool, str]:
     numbers = (
         f"on {found.rows} rows: mean error {found.challenger_error:.3f} against"
         f" {found.champion_error:.3f}, gain in [{found.gain_low:.3f}, {found.gain_high:.3f}]"
     )
+    loser = _loser(parts, rules)
+    if loser:
+        return False, loser
     if found.gain_low > 0:
         return True, f"better {numbers}"
     if found.gain_high < 0:
@@ -186,6 +276,40 @@ def _unfit(found: Verdict, rules: GateRules) -> str | None:
     if found.coverage < rules.coverage_floor:
         floor = f"below {rules.coverage_floor:.2f}"
         return f"coverage {found.coverage:.2f} on {found.rows} rows is {floor}"
+    return None
+
+
+def _uncovered(parts: Sequence[Part], rules: GateRules) -> str | None:
+    chance = (1 - rules.confidence) / max(len(parts), 1)
+    for part in parts:
+        if part.coverage_chance(rules.coverage_floor) < chance:
+            floor = f"below {rules.coverage_floor:.2f}"
+            return f"coverage {part.coverage:.2f} on {part.rows} rows of {part.name} is {floor}"
+    return None
+
+
+def _loser(parts: Sequence[Part], rules: GateRules) -> str | None:
+    chance = (1 - rules.confidence) / max(len(parts), 1)
+    for part in parts:
+        if part.gain < 0 and part.loss_chance < chance:
+            return f"worse on {part.rows} rows of {part.name}: mean gain {part.gain:.3f}"
+    return None
+
+
+def _dear(found: Verdict, rules: GateRules) -> str | None:
+    """Return why the challenger costs too much, or None; comparisons with NaN are False."""
+    slow = max(rules.free_latency_s, rules.most_times * found.champion_latency_s)
+    large = max(rules.free_bytes, rules.most_times * found.champion_size_bytes)
+    if found.latency_s > slow:
+        return f"an answer takes {1e3 * found.latency_s:.1f} ms, wanted at most {1e3 * slow:.1f}"
+    if found.size_bytes > large:
+        mib = 2**20
+        return f"{found.size_bytes / mib:.0f} MiB large, wanted at most {large / mib:.0f}"
+    if found.regret > found.champion_regret + rules.most_regret:
+        return (
+            f"scheduling regret {found.regret:.3f} against {found.champion_regret:.3f},"
+            f" wanted at most {rules.most_regret:g} more"
+        )
     return None
 
 

@@ -13,6 +13,7 @@ from mlflow.utils.time import get_current_time_millis
 from pipelines.registering.errors import registry_errors
 from pipelines.registering.run_log import started_run
 from pipelines.retraining.gate import Verdict
+from pipelines.retraining.state import Cause
 
 EXPERIMENT = "colocast-retrain"
 
@@ -26,7 +27,9 @@ class RetrainRun:
 
 
 @contextmanager
-def retrain_run(where: RetrainRun, models: Sequence[str], decision: Verdict) -> Iterator[str]:
+def retrain_run(
+    where: RetrainRun, models: Sequence[str], decision: Verdict, cause: Cause
+) -> Iterator[str]:
     """Yield the id of a run that holds the gate's verdict; it ends with the block.
 
     Parameters
@@ -35,6 +38,7 @@ def retrain_run(where: RetrainRun, models: Sequence[str], decision: Verdict) -> 
     models : sequence of str
         Registered names.
     decision : Verdict
+    cause : Cause
 
     Raises
     ------
@@ -44,7 +48,7 @@ def retrain_run(where: RetrainRun, models: Sequence[str], decision: Verdict) -> 
     with registry_errors(where.tracking_uri, "log the retraining"):
         client = MlflowClient(where.tracking_uri, where.tracking_uri)
         run_id = started_run(client, EXPERIMENT, where.artifacts_path, None)
-        _log(client, run_id, models, decision)
+        _log(client, run_id, models, decision, cause)
     status = "FAILED"
     try:
         yield run_id
@@ -54,11 +58,16 @@ def retrain_run(where: RetrainRun, models: Sequence[str], decision: Verdict) -> 
             client.set_terminated(run_id, status)
 
 
-def _log(client: MlflowClient, run_id: str, models: Sequence[str], decision: Verdict) -> None:
+def _log(
+    client: MlflowClient, run_id: str, models: Sequence[str], decision: Verdict, cause: Cause
+) -> None:
     now = get_current_time_millis()
-    numbers = {name: float(v) for name, v in asdict(decision).items() if name != "reason"}
+    known = {k: v for k, v in asdict(decision).items() if isinstance(v, int | float)}
+    words = {"models": ",".join(models), "cause": cause.reason, "reason": decision.reason}
+    if decision.worst_part:
+        words["worst_part"] = decision.worst_part
     client.log_batch(
         run_id,
-        metrics=[Metric(name, v, now, 0) for name, v in numbers.items() if np.isfinite(v)],
-        params=[Param("models", ",".join(models)), Param("reason", decision.reason)],
+        metrics=[Metric(name, float(v), now, 0) for name, v in known.items() if np.isfinite(v)],
+        params=[Param(name, text) for name, text in words.items()],
     )

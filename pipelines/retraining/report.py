@@ -34,7 +34,13 @@ def challenge_rows(challenges: Sequence[Challenge]) -> list[dict[str, object]]:
     ('colocast-memory', False, 'only 2 new rows', None)
     """
     rows = [
-        {"model": c.model, "version": c.version, "previous": c.previous, **asdict(c.verdict)}
+        {
+            "model": c.model,
+            "stage": c.stage,
+            "version": c.version,
+            "previous": c.previous,
+            **asdict(c.verdict),
+        }
         for c in challenges
     ]
     return [{name: _or_null(value) for name, value in row.items()} for row in rows]

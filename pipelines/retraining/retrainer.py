@@ -16,20 +16,26 @@ from data.joblog import JobLog, tail
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import Verdict
 from pipelines.retraining.state import (
+    Cause,
     RetrainRules,
     RetrainState,
     begun,
+    drifted,
     due,
     ended,
     fatal,
     load_state,
     observed,
     save_state,
+    to_watch,
+    watched,
     withdrawn,
 )
+from pipelines.retraining.watch import Drift
 
 LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
+WATCHED_JOBS = 20_000  # newest ones that drift is looked for in
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -46,18 +52,22 @@ class Challenge:
     previous : str, optional
         The champion's version before.
     verdict : Verdict
+    stage : {"promoted", "kept", "shadow", "rolled_back"}
+        Whether the champion changed; ``shadow`` is a challenger that passed the gate and answers
+        beside the champion now.
     """
 
     model: str
     version: str | None
     previous: str | None
     verdict: Verdict
+    stage: str = "kept"
 
 
 class Challenger(Protocol):
     """Trains, judges and registers the models of one kind."""
 
-    def __call__(self, finished: FinishedJobs) -> Sequence[Challenge]:
+    def __call__(self, finished: FinishedJobs, cause: Cause) -> Sequence[Challenge]:
         """Return one challenge a model.
 
         Raises
@@ -70,6 +80,50 @@ class Challenger(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a look at the jobs that finished found.
+
+    Attributes
+    ----------
+    drift : Drift, optional
+    settled : sequence of Challenge
+        Challengers whose shadow run ended, and champions that were rolled back.
+    """
+
+    drift: Drift | None = None
+    settled: Sequence[Challenge] = ()
+
+
+class Watcher(Protocol):
+    """Looks at how the champions of one kind do, and whoever runs in their shadow."""
+
+    def __call__(self, finished: FinishedJobs, since: int) -> Watched:
+        """Return what was found; drift among the jobs after entry `since` alone.
+
+        Raises
+        ------
+        RegistryError
+            If the registry is out of reach now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is done for one kind of model.
+
+    Attributes
+    ----------
+    challenger : Challenger
+    watcher : Watcher, optional
+        Without one, new evidence alone leads to retraining.
+    """
+
+    challenger: Challenger
+    watcher: Watcher | None = None
+
+
 class Retrainer:
     """Reads the job log on from where it stopped, and retrains each kind when it is due.
 
@@ -79,7 +133,7 @@ class Retrainer:
     state_path : Path
         Where the position and the counts are kept. A process killed at any point goes on from
         there: what was not counted is counted, what was not attempted is attempted.
-    challengers : mapping of kind (``retrain_state.KINDS``) to Challenger
+    duties : mapping of kind (``state.KINDS``) to Duty
     rules : RetrainRules
     clock : callable
         Seconds since 1970, UTC.
@@ -89,11 +143,11 @@ class Retrainer:
         self,
         joblog_url: str,
         state_path: Path,
-        challengers: Mapping[str, Challenger],
+        duties: Mapping[str, Duty],
         rules: RetrainRules,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._url, self._path, self._challengers = joblog_url, state_path, challengers
+        self._url, self._path, self._duties = joblog_url, state_path, duties
         self._rules, self._clock = rules, clock
         self._log: JobLog | None = None
         self._state = self._without_fatal(load_state(state_path))
@@ -121,8 +175,10 @@ class Retrainer:
         """
         self._count()
         challenges: list[Challenge] = []
-        for kind in due(self._state, self._rules, self._clock()):
-            challenges += self._attempt(kind)
+        for kind in to_watch(self._state, self._rules):
+            challenges += self._watch(kind)
+        for kind, cause in due(self._state, self._rules, self._clock()).items():
+            challenges += self._attempt(kind, cause)
         return challenges
 
     def run(
@@ -166,15 +222,38 @@ class Retrainer:
         if self._state != before:
             save_state(self._state, self._path)
 
-    def _attempt(self, kind: str) -> Sequence[Challenge]:
-        cause = self._state.kinds[kind]
+    def _watch(self, kind: str) -> Sequence[Challenge]:
+        watcher, before = self._duties[kind].watcher, self._state.kinds[kind]
+        found = Watched()
+        if watcher is not None:
+            try:
+                found = watcher(self._window(WATCHED_JOBS), before.watched_since)
+            except (JobLogError, RegistryError):
+                raise
+            except ColocastError as error:
+                LOG.warning("event=unwatchable kind=%s reason=%s", kind, error)
+        self._save(self._after(kind, found))
+        for challenge in found.settled:
+            _report(challenge)
+        return found.settled
+
+    def _after(self, kind: str, found: Watched) -> RetrainState:
+        drift = found.drift
+        if drift is None or self._state.kinds[kind].drift:
+            return watched(self._state, kind)
+        LOG.warning("event=drift kind=%s reason=%s", kind, drift.reason)
+        return drifted(self._state, kind, Cause(drift.reason, drift.since), drift.rows)
+
+    def _attempt(self, kind: str, cause: Cause) -> Sequence[Challenge]:
+        before = self._state.kinds[kind]
         LOG.info(
-            "event=retraining kind=%s jobs=%d evidence=%d since=%d until=%d",
-            *(kind, cause.jobs, cause.evidence, cause.attempted_sequence, self._state.sequence),
+            "event=retraining kind=%s jobs=%d evidence=%d since=%d until=%d cause=%s",
+            *(kind, before.jobs, before.evidence, before.attempted_sequence),
+            *(self._state.sequence, cause.reason),
         )
         self._save(begun(self._state, kind))
         try:
-            challenges = self._challengers[kind](self._window())
+            challenges = self._duties[kind].challenger(self._window(WINDOW_JOBS), cause)
         except (JobLogError, RegistryError, SystemExit):  # an outage, or we are asked to end
             self._save(withdrawn(self._state, kind))
             raise
@@ -186,8 +265,8 @@ class Retrainer:
             _report(challenge)
         return challenges
 
-    def _window(self) -> FinishedJobs:
-        start = max(0, self._state.sequence - WINDOW_JOBS)
+    def _window(self, length: int) -> FinishedJobs:
+        start = max(0, self._state.sequence - length)
         entries = [e for e in tail(self._joblog(), start) if e[0] <= self._state.sequence]
         return FinishedJobs(
             self._state.joblog, [n for n, _ in entries], [job for _, job in entries]
@@ -241,9 +320,8 @@ def only_one(path: Path) -> Iterator[None]:
 
 
 def _report(challenge: Challenge) -> None:
-    found = challenge.verdict
     LOG.info(
         "event=%s model=%s version=%s previous=%s reason=%s",
-        "promoted" if found.promote else "kept",
-        *(challenge.model, challenge.version, challenge.previous, found.reason),
+        *(challenge.stage, challenge.model, challenge.version, challenge.previous),
+        challenge.verdict.reason,
     )

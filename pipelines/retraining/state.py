@@ -31,6 +31,18 @@ class KindState:
         When that was, in seconds since 1970, UTC; 0 before the first.
     tries : int
         Attempts that were begun since then and never ended: the process was killed.
+    learnt : int
+        Evidence of all attempts so far.
+    watched : int
+        Of `jobs`, those that had finished when drift was last looked for.
+    watched_since : int
+        Entry of the log up to which every drift was a cause already.
+    drift : str
+        What changed since the last attempt, in one sentence; empty if nothing did.
+    drift_since : int
+        Entry of the log from which it probably did.
+    drift_rows : int
+        Evidence from that entry on, less `evidence`.
     """
 
     jobs: int = 0
@@ -38,6 +50,28 @@ class KindState:
     attempted_sequence: int = 0
     attempted_time: float = 0.0
     tries: int = 0
+    learnt: int = 0
+    watched: int = 0
+    watched_since: int = 0
+    drift: str = ""
+    drift_since: int = 0
+    drift_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a kind is retrained.
+
+    Attributes
+    ----------
+    reason : str
+        One sentence with the numbers.
+    since : int
+        Entry of the log where a drift began; 0 where new evidence is the cause.
+    """
+
+    reason: str
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +95,18 @@ class RetrainRules:
         Of them, jobs that may become training rows of the kind (>= 1); half of the rows judge.
     cooldown_s : float
         Seconds since the last attempt of the kind (>= 0).
+    growth : float
+        And no less than this share of all evidence so far (>= 0): what is known well needs
+        retraining rarely. A drift needs only `min_evidence` since it began, and no `min_jobs`.
+    watch_jobs : int
+        Finished jobs between two looks for drift (>= 1).
     """
 
     min_jobs: int = 50
     min_evidence: int = 16
     cooldown_s: float = 60.0
+    growth: float = 0.1
+    watch_jobs: int = 50
 
 
 def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> RetrainState:
@@ -96,8 +137,8 @@ def is_evidence(job: FinishedJob, kind: str) -> bool:
     return kind == "runtime" or (job.structure is not None and "gpu_mem_peak_mib" in job.signals)
 
 
-def due(state: RetrainState, rules: RetrainRules, now: float) -> tuple[str, ...]:
-    """Return the kinds to retrain now, in the order of ``KINDS``.
+def due(state: RetrainState, rules: RetrainRules, now: float) -> dict[str, Cause]:
+    """Return the kinds to retrain now with their causes, in the order of ``KINDS``.
 
     Parameters
     ----------
@@ -108,7 +149,34 @@ def due(state: RetrainState, rules: RetrainRules, now: float) -> tuple[str, ...]
     -----
     An attempt starts the counts anew, whatever came of it, so no cause leads to a second one.
     """
-    return tuple(name for name in KINDS if _is_due(state.kinds[name], rules, now))
+    causes = {name: _cause(state.kinds[name], rules) for name in KINDS}
+    return {
+        name: cause
+        for name, cause in causes.items()
+        if cause and now - state.kinds[name].attempted_time >= rules.cooldown_s
+    }
+
+
+def to_watch(state: RetrainState, rules: RetrainRules) -> tuple[str, ...]:
+    """Return the kinds of which so many jobs finished that drift is to be looked for."""
+    kinds = state.kinds
+    return tuple(
+        name for name in KINDS if kinds[name].jobs - kinds[name].watched >= rules.watch_jobs
+    )
+
+
+def watched(state: RetrainState, kind: str) -> RetrainState:
+    """Return `state` after drift was looked for and not found."""
+    return _with(state, kind, replace(state.kinds[kind], watched=state.kinds[kind].jobs))
+
+
+def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainState:
+    """Return `state` after a drift was found, with so many `rows` of evidence since it began."""
+    before = state.kinds[kind]
+    found = replace(
+        before, drift=cause.reason, drift_since=cause.since, drift_rows=rows - before.evidence
+    )
+    return watched(_with(state, kind, found), kind)
 
 
 def begun(state: RetrainState, kind: str) -> RetrainState:
@@ -123,7 +191,13 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
 
 def ended(state: RetrainState, kind: str, now: float) -> RetrainState:
     """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
-    fresh = KindState(attempted_sequence=state.sequence, attempted_time=now)
+    before = state.kinds[kind]
+    fresh = KindState(
+        attempted_sequence=state.sequence,
+        attempted_time=now,
+        learnt=before.learnt + before.evidence,
+        watched_since=state.sequence if before.drift else before.watched_since,
+    )
     return _with(state, kind, fresh)
 
 
@@ -170,10 +244,13 @@ def save_state(state: RetrainState, path: Path) -> None:
         raise JobLogError(f"{path}: {error}; free space or give this user access") from error
 
 
-def _is_due(kind: KindState, rules: RetrainRules, now: float) -> bool:
-    enough = kind.jobs >= rules.min_jobs and kind.evidence >= rules.min_evidence
-    cool = now - kind.attempted_time >= rules.cooldown_s
-    return enough and cool
+def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
+    if kind.drift and kind.drift_rows + kind.evidence >= rules.min_evidence:
+        return Cause(kind.drift, kind.drift_since)
+    wanted = max(float(rules.min_evidence), rules.growth * kind.learnt)
+    if kind.jobs >= rules.min_jobs and kind.evidence >= wanted:
+        return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
+    return None
 
 
 def _with(state: RetrainState, name: str, kind: KindState) -> RetrainState:

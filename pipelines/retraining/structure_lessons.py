@@ -1,15 +1,14 @@
 """What finished jobs whose structure is known teach the memory and the demand model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from pipelines.demand.training import train_demand
 from pipelines.labelling.from_runs import usable
-from pipelines.memory.training import train_memory
-from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.production import PEAK, production_memory_runs, run_id
 from serving.inference.bundle import Bundle, Floats
 from serving.inference.demand import demand_estimates_of_rows
@@ -26,8 +25,8 @@ class StructureLesson:
     ----------
     known : DataFrame, ``data.schemas.MEMORY_RUNS``
     finished : FinishedJobs
-    train : callable
-        Rows and seed to model and report.
+    recipe : str
+        A key of ``pipelines.recipes.RECIPES``.
     seed : int
     """
 
@@ -35,10 +34,10 @@ class StructureLesson:
         self,
         known: pd.DataFrame,
         finished: FinishedJobs,
-        train: Callable[[pd.DataFrame, int], Trained],
+        recipe: str,
         seed: int,
     ) -> None:
-        self._known, self._train, self._seed = known, train, seed
+        self._known, self._recipe, self._seed = known, recipe, seed
         entries = dict(zip(map(run_id, finished.jobs), finished.sequences, strict=True))
         self._rows = usable(production_memory_runs(finished.jobs))
         self.sequences = np.array([entries[name] for name in self._rows["run_id"]], dtype=np.int64)
@@ -48,7 +47,7 @@ class StructureLesson:
         """Return the model and its report; jobs after `until` have no part in it."""
         frames = [self._known, self._rows[self.sequences <= until]]
         rows = pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
-        return [self._train(rows, self._seed)]
+        return made(self._recipe, {"memory_runs": rows}, self._seed)
 
     def asked(self, after: int) -> pd.DataFrame:
         """Return the measured rows after `after`, ``data.schemas.MEMORY_RUNS``."""
@@ -56,12 +55,12 @@ class StructureLesson:
 
 
 class MemoryLesson(StructureLesson):
-    """The GPU memory peak, judged by the error of its logarithm; see ``challenge.Lesson``."""
+    """The GPU memory peak, judged by the error of its logarithm; see ``lessons.Lesson``."""
 
     models = (MEMORY_MODEL,)
 
     def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
-        super().__init__(known, finished, train_memory, seed)
+        super().__init__(known, finished, "memory", seed)
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of the log peak, and whether the interval held it."""
@@ -74,7 +73,7 @@ class MemoryLesson(StructureLesson):
 
 
 class DemandLesson(StructureLesson):
-    """The whole profile, judged signal by signal; see ``challenge.Lesson``.
+    """The whole profile, judged signal by signal; see ``lessons.Lesson``.
 
     The error of a row is the mean over its measured signals of the absolute error, each in units
     of what that signal is on average: bytes per second do not drown ratios.
@@ -83,7 +82,7 @@ class DemandLesson(StructureLesson):
     models = (DEMAND_MODEL,)
 
     def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
-        super().__init__(known, finished, train_demand, seed)
+        super().__init__(known, finished, "demand", seed)
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return mean relative errors, and the share of signals inside their intervals."""

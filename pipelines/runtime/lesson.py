@@ -1,24 +1,30 @@
 """What finished jobs teach the two runtime models."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from data.jobs_frame import jobs_frame
-from pipelines.retraining.challenge import Answers, Trained, ends
+from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.job_audit import audited_jobs
+from pipelines.retraining.lessons import Answers, Trained, ends
+from pipelines.retraining.regret import queue_regret
 from pipelines.runtime.rows import batches, job_rows
-from pipelines.runtime.training import train_runtime
 from serving.inference.bundle import Bundle
 from serving.inference.runtime import runtime_estimates
 
+QUARANTINE = "quarantine.csv"
+
 
 class RuntimeLesson:
-    """Both runtime models from jobs known before and jobs of the log; see ``challenge.Lesson``.
+    """Both runtime models from jobs known before and jobs of the log; see ``lessons.Lesson``.
 
     They answer as one, the user's correction on top of the cluster model, so they are judged
-    and promoted as one. Jobs are predicted as of their submission.
+    and promoted as one. Jobs are predicted as of their submission. Those that the audit
+    quarantines neither teach nor judge; they are listed with the reason beside each version.
 
     Parameters
     ----------
@@ -31,15 +37,21 @@ class RuntimeLesson:
 
     def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
         self._known, self._seed = known, seed
-        self._logged = jobs_frame(finished.jobs)
-        self.sequences = np.asarray(finished.sequences, dtype=np.int64)
+        logged = jobs_frame(finished.jobs)
+        self._audit = audited_jobs(logged)
+        self._logged = logged[self._audit.kept].reset_index(drop=True)
+        self.sequences = np.asarray(finished.sequences, dtype=np.int64)[self._audit.kept]
         self.groups = batches(self._logged)
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the cluster model and the user model with their reports."""
         learnt = self._logged[self.sequences <= until]
-        cluster, user, cluster_report, user_report = train_runtime(self._all(learnt), self._seed)
-        return [(cluster, cluster_report), (user, user_report)]
+        found = made("runtime", {"jobs": self._all(learnt)}, self._seed)
+        quarantine = self._audit.quarantine.to_csv(index=False)
+        return [
+            (bundle, replace(report, documents={**report.documents, QUARANTINE: quarantine}))
+            for bundle, report in found
+        ]
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of log runtime, with the history that was known at each submission."""
@@ -50,7 +62,8 @@ class RuntimeLesson:
         runtime_s = np.exp(rows.runtime_log)
         value, lower, upper = ends(estimates)
         within = (lower <= runtime_s) & (runtime_s <= upper)
-        return Answers(np.abs(np.log(value) - rows.runtime_log), within.astype(np.float64))
+        errors = np.abs(np.log(value) - rows.runtime_log)
+        return Answers(errors, within.astype(np.float64), queue_regret(value, runtime_s))
 
     def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
         frames = [frame for frame in (self._known, logged) if len(frame)]

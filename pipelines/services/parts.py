@@ -35,6 +35,10 @@ class Plan:
         Finished jobs that make the retrainer retrain.
     min_evidence : int
         Of these, jobs that must be able to teach a kind of model.
+    shadow_jobs : int
+        Jobs that a challenger answers beside the champion before it is promoted.
+    watch_jobs : int
+        Finished jobs between two looks for drift.
     """
 
     policy: str = "colocate"
@@ -43,6 +47,8 @@ class Plan:
     config: Path | None = None
     retrain_after: int = 50
     min_evidence: int = 16
+    shadow_jobs: int = 8
+    watch_jobs: int = 50
 
 
 def child_settings(settings: Settings) -> Settings:
@@ -96,7 +102,8 @@ def retrainer(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Ser
     """Return the loop that turns finished jobs into better models."""
     command = (
         *(*COLOCAST, "retrain", "--poll-s", "1", "--min-jobs", str(plan.retrain_after)),
-        *("--min-evidence", str(plan.min_evidence)),
+        *("--min-evidence", str(plan.min_evidence), "--shadow-jobs", str(plan.shadow_jobs)),
+        *("--watch-jobs", str(plan.watch_jobs)),
     )
     return Service("retrainer", command, child_environment(settings, environ))
 

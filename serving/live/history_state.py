@@ -12,6 +12,7 @@ from data.joblog import Appended, JobLog
 from data.jobs_frame import jobs_frame
 from features.history import RuntimeHistory
 from features.requests import requests_frame
+from features.usual_speed import UsualSpeed
 from serving.live.colocations import Colocation, LiveColocations
 from serving.live.profiles import LiveProfiles
 
@@ -34,6 +35,7 @@ class HistoryState:
         self._history = RuntimeHistory()
         self._profiles = LiveProfiles()
         self._colocations = LiveColocations()
+        self._speed = UsualSpeed()
         self._sequence = 0
         # `observe` changes what `transform` reads, and the two are called from different threads.
         self._lock = threading.Lock()
@@ -66,8 +68,9 @@ class HistoryState:
         with self._catching_up:
             while page := self._opened().since(self._sequence, PAGE):
                 jobs = jobs_frame(job for _, job in page)
-                self._profiles.observe(job for _, job in page)
-                self._colocations.observe(job for _, job in page)
+                usual = [self._speed.normal(job) for _, job in page]
+                self._profiles.observe(usual)
+                self._colocations.observe(usual)
                 with self._lock:
                     self._history.observe(jobs)
                     self._sequence = page[-1][0]

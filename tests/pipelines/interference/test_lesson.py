@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from data.domain import Segment
-from pipelines.interference import lesson as module
+from pipelines.interference import training as module
 from pipelines.interference.fit import ForestOptions
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.interference.training import train_interference
 from pipelines.labelling.audit import audited
+from pipelines.registering.report import TrainingReport
 from pipelines.retraining.finished_jobs import FinishedJobs
 from tests.pipelines.sample_jobs import divided
 
@@ -59,6 +60,7 @@ def test_the_newest_rows_are_answered_better_than_by_no_interference(lesson, tra
     ignorant = np.abs(np.log(lesson._labels["slowdown"].to_numpy()[-fresh:]))
     assert answers.errors.mean() < 0.6 * ignorant.mean()
     assert 0.5 < answers.covered.mean() <= 1
+    assert 0 <= answers.regret < 1
 
 
 def test_a_neighbour_that_never_ran_alone_is_left_out_of_training_but_judged(
@@ -71,7 +73,10 @@ def test_a_neighbour_that_never_ran_alone_is_left_out_of_training_but_judged(
     answers = lesson.answers([bundle for bundle, _ in trained], 0)
     assert np.isfinite(answers.errors).all()
     learnt = []
-    monkeypatch.setattr(module, "train_interference", lambda *given: learnt.append(given))
+    report = TrainingReport({}, {}, older, "d", "")
+    monkeypatch.setattr(
+        module, "train_interference", lambda *given: learnt.append(given) or (None, report)
+    )
     lesson.trained(NEWEST)
     ((labels, *_),) = learnt
     assert len(labels) == len(audited(older).labels)

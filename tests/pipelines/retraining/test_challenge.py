@@ -7,12 +7,15 @@ import pytest
 from mlflow import MlflowClient
 from sklearn.linear_model import LinearRegression
 
+from data.domain import FinishedJob, Outcome
 from data.errors import RegistryError, SettingError
 from pipelines.registering.registry import Registry
 from pipelines.registering.report import TrainingReport
-from pipelines.retraining.challenge import Answers, LessonChallenger
+from pipelines.retraining.challenge import LessonChallenger
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.lessons import Answers
 from pipelines.retraining.parent_run import EXPERIMENT, RetrainRun
+from pipelines.retraining.state import Cause
 from serving.champions.files import example_values
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, Calibration, ModelSpec
@@ -20,6 +23,17 @@ from serving.inference.bundle import Bundle, Calibration, ModelSpec
 NAMES = ("colocast-runtime-cluster", "colocast-runtime-user")
 ROWS = np.array([[0.0], [1.0]])
 REPORT = TrainingReport({"seed": "1"}, {"newest_r2": 0.5}, pd.DataFrame({"a": [1.0]}), "d", "# C")
+
+
+NEWS = Cause("20 new jobs to learn from, wanted 16")
+
+
+def log_of(n, joblog="log"):
+    jobs = [
+        FinishedJob(str(i), 1, "ada", "q", "bert", 1, 0.0, 0.0, 9.0 + i, Outcome.OK)
+        for i in range(1, n + 1)
+    ]
+    return FinishedJobs(joblog, list(range(1, n + 1)), jobs)
 
 
 def bundle(name, error):
@@ -61,10 +75,10 @@ def registry(settings):
 
 @pytest.fixture
 def challenge(settings, registry):
-    def make(*lessons, joblog="log", **more):
+    def make(*lessons, joblog="log", cause=NEWS, **more):
         run = RetrainRun(settings.tracking_uri, settings.artifacts_path)
         challenger = LessonChallenger(lambda: registry, run, lambda _: lessons, **more)
-        return challenger(FinishedJobs(joblog, [], []))
+        return challenger(log_of(99, joblog), cause)
 
     return make
 
@@ -111,6 +125,7 @@ def test_models_are_children_of_one_run_that_holds_the_verdict(registry, challen
     (parent,) = client.search_runs([experiment.experiment_id])
     assert parent.info.status == "FINISHED"
     assert parent.data.params["models"] == ",".join(NAMES)
+    assert parent.data.params["cause"] == NEWS.reason
     assert parent.data.metrics["challenger_error"] == pytest.approx(0.4)
     for name in NAMES:
         run = client.get_run(registry.versions(name)[0].run_id)
@@ -179,7 +194,7 @@ def test_a_store_that_is_out_of_reach_is_a_registry_error(registry, settings, tm
     run = RetrainRun(f"sqlite:///{tmp_path}/broken.db", tmp_path)
     challenger = LessonChallenger(lambda: registry, run, lambda _: [Lesson(20, 0.1)])
     with pytest.raises(RegistryError, match="could not log the retraining"):
-        challenger(FinishedJobs("log", [], []))
+        challenger(log_of(20), NEWS)
 
 
 def test_the_registry_is_written_behind_the_shield(registry, challenge):
@@ -211,3 +226,25 @@ def test_a_damaged_champion_is_replaced(registry, challenge, monkeypatch, caplog
     assert made[0].verdict.promote
     assert "event=no_champion" in caplog.text
     assert replace(made[0], model="x").previous == "1"
+
+
+def test_after_a_drift_only_rows_since_it_began_judge(registry, challenge):
+    champion(registry, 0.5)
+    lesson = Lesson(40, 0.2)
+    made = challenge(lesson, cause=Cause("error of all changed", since=21))
+    assert lesson.asked == [30]  # of 21 to 40, half
+    assert made[0].verdict.rows == 10
+    assert registry.versions(NAMES[0])[0].tags["colocast.cause"] == "error of all changed"
+
+
+def test_a_challenger_that_passed_first_answers_in_the_shadow(registry, challenge):
+    champion(registry, 0.5)
+    made = challenge(Lesson(20, 0.2), shadow_rows=8)
+    assert [c.stage for c in made] == ["shadow", "shadow"]
+    for name in NAMES:
+        assert (registry.champion(name), registry.aliased(name, "shadow")) == ("1", "2")
+        assert registry.tags(name, "2")["colocast.shadow_since"] == "99"
+
+
+def test_a_first_version_has_nobody_to_shadow(registry, challenge):
+    assert [c.stage for c in challenge(Lesson(20, 0.4), shadow_rows=8)] == ["promoted"] * 2

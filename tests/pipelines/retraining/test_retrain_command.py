@@ -13,7 +13,7 @@ from data.joblog import JobLog
 from data.settings import Settings
 from data.tables import write_tables
 from pipelines.commands.retrain import command
-from pipelines.interference import lesson as interference_lesson
+from pipelines.interference import training
 from pipelines.interference.fit import ForestOptions
 from pipelines.interference.training import train_interference
 from pipelines.registering.registry import Registry
@@ -47,7 +47,7 @@ def test_one_pass_retrains_every_kind_from_the_log_and_the_next_finds_nothing(
     settings: Settings, environment, tmp_path, monkeypatch
 ):
     small = partial(train_interference, options=ForestOptions(trees=20, folds=2))
-    monkeypatch.setattr(interference_lesson, "train_interference", small)
+    monkeypatch.setattr(training, "train_interference", small)
     path = tmp_path / "challenges.json"
     found = retrain(environment, "--min-jobs", "90", "--json", str(path))
     assert (found.exit_code, found.stdout) == (0, "5 models challenged\n"), found.output

@@ -11,8 +11,9 @@ from data.domain import FinishedJob, Outcome, Segment
 from data.errors import JobLogError, RegistryError, ServiceStartError, SettingError
 from data.joblog import JobLog
 from pipelines.retraining.gate import Evidence, verdict
-from pipelines.retraining.retrainer import Challenge, Retrainer, only_one
+from pipelines.retraining.retrainer import Challenge, Duty, Retrainer, Watched, only_one
 from pipelines.retraining.state import KINDS, RetrainRules, load_state
+from pipelines.retraining.watch import Drift
 
 JOB = FinishedJob(
     "1", 1, "ada", "q", "bert", 1, 0.0, 0.0, 9.0, Outcome.OK,
@@ -30,14 +31,15 @@ class Fake:
     """A challenger that remembers what it was given, and may fail."""
 
     def __init__(self, name):
-        self.name, self.given, self.failures = name, [], []
+        self.name, self.given, self.failures, self.causes = name, [], [], []
 
-    def __call__(self, finished):
+    def __call__(self, finished, cause):
         assert len(finished.sequences) == len(finished.jobs)
         self.given.append(list(finished.sequences))
         if self.failures:
             raise self.failures.pop(0)
-        return [Challenge(f"colocast-{self.name}", "2", "1", GOOD)]
+        self.causes.append(cause)
+        return [Challenge(f"colocast-{self.name}", "2", "1", GOOD, "promoted")]
 
 
 class World:
@@ -47,11 +49,12 @@ class World:
         self.url, self.path = f"sqlite:///{folder}/joblog.db", folder / "retrain.json"
         self.log, self.now = JobLog(self.url), 1000.0
         self.fakes = {kind: Fake(kind) for kind in KINDS}
-        self.opened = []
+        self.opened, self.watchers = [], {}
 
     def retrainer(self, url=None, rules=RULES):
         clock = lambda: self.now  # noqa: E731
-        made = Retrainer(url or self.url, self.path, self.fakes, rules, clock)
+        duties = {kind: Duty(fake, self.watchers.get(kind)) for kind, fake in self.fakes.items()}
+        made = Retrainer(url or self.url, self.path, duties, rules, clock)
         self.opened.append(made)
         return made
 
@@ -241,3 +244,62 @@ def test_a_second_retrainer_is_refused_until_the_first_has_ended(tmp_path):
     assert done.returncode == -signal.SIGKILL
     with only_one(lock):
         assert lock.exists()
+
+
+DRIFT = Drift("error of all", sequence=4, since=3, rows=2, evidence=9e5, threshold=1e4)
+
+
+def test_a_drift_leads_to_one_attempt_that_knows_since_when(world, caplog):
+    asked = []
+
+    def watcher(finished, since):
+        asked.append((list(finished.sequences), since))
+        return Watched(DRIFT if len(asked) == 1 else None)
+
+    world.watchers["runtime"] = watcher
+    rules = RetrainRules(min_jobs=99, min_evidence=3, cooldown_s=0, watch_jobs=2)
+    retrainer = world.retrainer(rules=rules)
+    world.log.append(jobs(4))
+    assert retrainer.step() == []  # two rows since it began, three are wanted
+    assert "event=drift kind=runtime reason=error of all changed 2 observations ago" in caplog.text
+    world.log.append(jobs(1, start=4))
+    assert [made.model for made in retrainer.step()] == ["colocast-runtime"]
+    (cause,) = world.fakes["runtime"].causes
+    assert (cause.since, cause.reason) == (3, DRIFT.reason)
+    world.log.append(jobs(2, start=5))
+    assert retrainer.step() == []
+    assert asked == [([1, 2, 3, 4], 0), ([1, 2, 3, 4, 5, 6, 7], 5)]
+
+
+def test_what_is_known_well_needs_more_new_evidence(world):
+    rules = RetrainRules(min_jobs=1, min_evidence=2, cooldown_s=0, growth=0.5)
+    retrainer = world.retrainer(rules=rules)
+    world.log.append(jobs(10))
+    retrainer.step()
+    world.log.append(jobs(4, start=10))
+    assert retrainer.step() == []
+    world.log.append(jobs(1, start=14))
+    assert [made.model for made in retrainer.step()] == [
+        "colocast-interference",
+        "colocast-runtime",
+    ]
+    assert world.fakes["runtime"].causes[-1].reason == "5 new jobs to learn from, wanted 5"
+
+
+def test_what_a_watcher_settled_is_told(world, caplog):
+    caplog.set_level(logging.INFO, "colocast.retrain")
+    undone = Challenge("colocast-runtime", "1", "2", GOOD, "rolled_back")
+    world.watchers["runtime"] = lambda finished, since: Watched(settled=[undone])
+    world.log.append(jobs(2))
+    assert world.retrainer(rules=RetrainRules(watch_jobs=2)).step() == [undone]
+    assert "event=rolled_back model=colocast-runtime version=1 previous=2" in caplog.text
+
+
+def test_jobs_that_cannot_be_watched_do_not_stop_the_loop(world, caplog):
+    def watcher(finished, since):
+        raise SettingError("no profile")
+
+    world.watchers["runtime"] = watcher
+    world.log.append(jobs(3))
+    assert len(world.retrainer(rules=replace(RULES, watch_jobs=1)).step()) == 2
+    assert "event=unwatchable kind=runtime reason=no profile" in caplog.text

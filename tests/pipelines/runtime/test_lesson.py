@@ -64,3 +64,14 @@ def test_a_batch_of_one_user_is_one_group():
     same = [replace(job, user="u", job_key="k", submit_time=0.5) for job in jobs.jobs]
     together = RuntimeLesson(NOTHING, FinishedJobs("log", jobs.sequences, same), seed=1)
     assert len(set(together.groups)) == 1
+
+
+def test_a_wrong_runtime_neither_teaches_nor_judges_and_is_listed_with_the_reason():
+    log = finished(120)
+    wrong = replace(log.jobs[50], finish_time=log.jobs[50].start_time + 9000.0)
+    lesson = RuntimeLesson(NOTHING, replace(log, jobs=[*log.jobs[:50], wrong, *log.jobs[51:]]), 1)
+    assert 51 not in lesson.sequences
+    assert len(lesson.sequences) == len(lesson.groups) == 119
+    (_, report), _ = lesson.trained(60)
+    assert "j50,1.0,u0,unlike_its_repeats,9000 s among runs of" in report.documents["quarantine.csv"]
+    assert len(report.dataset) == 59

@@ -1,0 +1,123 @@
+"""What is done for every kind of model, wired to one installation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from data.settings import Settings
+from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
+from pipelines.interference.lesson import InterferenceLesson
+from pipelines.registering.registry import Registry
+from pipelines.retraining.challenge import LessonChallenger, compared
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.gate import GateRules
+from pipelines.retraining.lessons import Lesson
+from pipelines.retraining.parent_run import RetrainRun
+from pipelines.retraining.promotion import Promotions, ShadowRules
+from pipelines.retraining.retrainer import WATCHED_JOBS, Duty
+from pipelines.retraining.structure_lessons import DemandLesson, MemoryLesson
+from pipelines.retraining.watch import WatchRules
+from pipelines.retraining.watcher import LessonWatcher
+from pipelines.runtime.lesson import RuntimeLesson
+
+SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRules:
+    """How challengers are judged, shadowed and watched.
+
+    Attributes
+    ----------
+    gate : GateRules
+    shadow : ShadowRules
+    watch : WatchRules
+    has_shadow : bool
+        Whether a challenger shadows before it is promoted.
+    """
+
+    gate: GateRules = field(default_factory=GateRules)
+    shadow: ShadowRules = field(default_factory=ShadowRules)
+    watch: WatchRules = field(default_factory=WatchRules)
+    has_shadow: bool = True
+
+
+def duties(
+    settings: Settings,
+    shield: Callable[[], AbstractContextManager[object]] = nullcontext,
+    rules: LoopRules | None = None,
+) -> Mapping[str, Duty]:
+    """Return what is done for each kind in ``state.KINDS``.
+
+    Parameters
+    ----------
+    settings : Settings
+        The initial tables are read anew at each attempt, for the user may have imported more.
+    shield : callable
+        Entered while the registry is written.
+    rules : LoopRules, optional
+    """
+    rules = rules or LoopRules()
+    local = settings.tracking_uri.startswith("sqlite:")
+    run = RetrainRun(settings.tracking_uri, settings.artifacts_path if local else None)
+
+    def registry() -> Registry:
+        return Registry(settings.tracking_uri, settings.artifacts_path)
+
+    return {
+        kind: Duty(
+            LessonChallenger(
+                registry,
+                run,
+                lessons,
+                rules.gate,
+                shield,
+                rules.shadow.rows if rules.has_shadow else 0,
+            ),
+            LessonWatcher(
+                registry,
+                WATCHED_LESSONS[kind](settings),
+                rules.watch,
+                Promotions(compared, rules.shadow, shield),
+            ),
+        )
+        for kind, lessons in ((kind, LESSONS[kind](settings)) for kind in LESSONS)
+    }
+
+
+Lessons = Callable[[FinishedJobs], Sequence[Lesson]]
+
+
+def _interference(settings: Settings) -> Lessons:
+    return lambda jobs: [InterferenceLesson(initial_runs(settings), jobs, SEED)]
+
+
+def _runtime(settings: Settings) -> Lessons:
+    return lambda jobs: [RuntimeLesson(initial_jobs(settings), jobs, SEED)]
+
+
+def _newest_runtime(settings: Settings) -> Lessons:
+    def lessons(jobs: FinishedJobs) -> Sequence[Lesson]:
+        # The history of a job is its newest like; describing all that was imported takes long.
+        known = initial_jobs(settings).sort_values("finish_time").tail(WATCHED_JOBS)
+        return [RuntimeLesson(known, jobs, SEED)]
+
+    return lessons
+
+
+def _structure(settings: Settings) -> Lessons:
+    return lambda jobs: [
+        MemoryLesson(initial_memory_runs(settings), jobs, SEED),
+        DemandLesson(initial_memory_runs(settings), jobs, SEED),
+    ]
+
+
+LESSONS: Mapping[str, Callable[[Settings], Lessons]] = {
+    "interference": _interference,
+    "runtime": _runtime,
+    "memory": _structure,
+}
+"""What finished jobs teach each kind."""
+
+WATCHED_LESSONS = {**LESSONS, "runtime": _newest_runtime}
+"""The same, as it is watched."""

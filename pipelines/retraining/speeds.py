@@ -1,0 +1,67 @@
+"""How fast repeated work runs: each exclusive run against earlier ones of the same key."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from math import log, nan
+from statistics import median
+
+import numpy as np
+
+from data.domain import FinishedJob, Outcome
+from features.exposure import WHOLE, exposure
+from pipelines.retraining.drift import Floats
+
+FEWEST_BEFORE = 3
+KEPT = 16
+LEAST_S = 0.1
+
+
+def relative_times(jobs: Sequence[FinishedJob]) -> Floats:
+    """Return the log of each job's time over the median of earlier runs of the same work.
+
+    Parameters
+    ----------
+    jobs : sequence of FinishedJob
+        In the order of the job log.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        0 is as usual, 0.14 is 15 % slower. NaN where the job was not alone for its whole run, did
+        not end well, or is among the first three of its key on that GPU model.
+
+    Notes
+    -----
+    Whatever slows all jobs of a GPU model, such as a driver, shows here within a few jobs, while
+    a slowdown beside a neighbour, being a ratio of two such times, does not move at all.
+
+    Examples
+    --------
+    >>> from data.domain import Segment
+    >>> def job(n, seconds):
+    ...     alone = (Segment(0, seconds, "g0", "A100"),)
+    ...     return FinishedJob(str(n), 1, "u", "q", "ncf", 1, 0, 0, seconds, Outcome.OK, alone)
+    >>> relative_times([job(1, 10), job(2, 10), job(3, 10), job(4, 20)]).round(3).tolist()
+    [nan, nan, nan, 0.693]
+    """
+    before: defaultdict[tuple[str, str, int], deque[float]] = defaultdict(
+        lambda: deque(maxlen=KEPT)
+    )
+    result = np.full(len(jobs), np.nan)
+    for at, job in enumerate(jobs):
+        gpu_model = _alone_on(job)
+        if gpu_model is None:
+            continue
+        runs = before[job.job_key, gpu_model, job.gpus]
+        now = log(max(job.runtime_s, LEAST_S))
+        result[at] = now - median(runs) if len(runs) >= FEWEST_BEFORE else nan
+        runs.append(now)
+    return result
+
+
+def _alone_on(job: FinishedJob) -> str | None:
+    if job.outcome is not Outcome.OK or not job.job_key:
+        return None
+    found = exposure(job)
+    alone = not found.neighbours and found.exclusive_s >= WHOLE * found.runtime_s > 0
+    return found.gpu_model if alone else None

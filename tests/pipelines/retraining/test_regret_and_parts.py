@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from pipelines.retraining.gate import Costs, Evidence, verdict
+from pipelines.retraining.regret import neighbour_regret, queue_regret
+
+RANDOM = np.random.default_rng(3)
+NOISE = RANDOM.exponential(0.1, 60)
+ALL = np.ones(60, dtype=bool)
+
+
+def test_no_order_is_better_than_by_the_truth():
+    took = RANDOM.lognormal(0, 1, 30)
+    assert queue_regret(took, took) == 0.0
+    assert 0 < queue_regret(RANDOM.permutation(took), took) < queue_regret(-took, took)
+    assert np.isnan(queue_regret([], []))
+
+
+def test_a_job_without_a_choice_has_no_neighbour_to_regret():
+    assert np.isnan(neighbour_regret(["a", "b"], [1.0, 2.0], [1.0, 2.0]))
+
+
+def test_a_user_who_loses_keeps_the_champion_though_the_mean_gains():
+    users = np.where(np.arange(60) < 40, "ada", "bob")
+    champion = NOISE + np.where(users == "ada", 0.2, 0.0)
+    challenger = NOISE + np.where(users == "bob", 0.1, 0.0)
+    found = verdict(Evidence(challenger, ALL, champion, parts={"user": users}))
+    assert not found.promote
+    assert found.gain_low > 0
+    assert found.reason == "worse on 20 rows of user=bob: mean gain -0.100"
+    assert (found.worst_part, found.worst_gain) == ("user=bob", pytest.approx(-0.1))
+    assert verdict(Evidence(challenger, ALL, champion)).promote
+
+
+def test_a_part_that_is_not_covered_keeps_the_champion():
+    models = np.where(np.arange(60) < 40, "A100", "V100")
+    covered = (models == "A100") | (np.arange(60) % 2 == 0)
+    found = verdict(Evidence(NOISE, covered, NOISE + 1, parts={"gpu_model": models}))
+    assert found.reason == "coverage 0.50 on 20 rows of gpu_model=V100 is below 0.75"
+    assert verdict(Evidence(NOISE, ALL, NOISE + 1, parts={"gpu_model": models})).promote
+
+
+@pytest.mark.parametrize(
+    ("costs", "reason"),
+    [
+        (Costs(latency_s=0.04), "an answer takes 40.0 ms, wanted at most 30.0"),
+        (Costs(size_bytes=2**30), "1024 MiB large, wanted at most 61"),
+        (Costs(regret=0.15), "scheduling regret 0.150 against 0.100, wanted at most 0.02 more"),
+    ],
+)
+def test_a_challenger_that_costs_too_much_is_refused_however_good_it_is(costs, reason):
+    usual = Costs(latency_s=0.01, size_bytes=2e7, regret=0.1)
+    evidence = Evidence(NOISE, ALL, NOISE + 1, challenger_costs=costs, champion_costs=usual)
+    found = verdict(evidence)
+    assert (found.promote, found.reason) == (False, reason)
+
+
+def test_what_costs_alike_or_is_unknown_decides_nothing():
+    usual = Costs(latency_s=0.01, size_bytes=2e7, regret=0.1)
+    for costs in (usual, Costs()):
+        evidence = Evidence(NOISE, ALL, NOISE + 1, challenger_costs=costs, champion_costs=usual)
+        assert verdict(evidence).promote
