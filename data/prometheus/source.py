@@ -233,8 +233,8 @@ def _faults(url: str) -> Iterator[None]:
     except PrometheusApiClientException as error:
         found = " ".join(str(error).split())[:300]
         raise TelemetryError(f"{url} refused a query: {found}") from error
+    except (KeyError, TypeError, requests.exceptions.JSONDecodeError) as error:
+        raise TelemetryError(f"{url} answers, but not as a Prometheus does: {error!r}") from error
     except requests.RequestException as error:
         wanted = "start it, or correct the address; nothing was lost, ask again later"
         raise TelemetryError(f"{url} does not answer ({type(error).__name__}): {wanted}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise TelemetryError(f"{url} answers, but not as a Prometheus does: {error!r}") from error
