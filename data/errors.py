@@ -137,7 +137,14 @@ class PredictionTimeoutError(PredictionError, TimeoutError):
 
 
 class PredictionUnavailableError(PredictionError, ConnectionError):
-    """The endpoint is unreachable, fails by itself (5xx), or is left alone after failures."""
+    """The endpoint is unreachable, fails by itself (5xx), or is left alone after failures.
+
+    `retry_after_s` is when it wants to be asked again (s from now), where it said so.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
 
 
 class PredictionRefusedError(PredictionError, ValueError):

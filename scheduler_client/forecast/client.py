@@ -75,7 +75,9 @@ class PredictorClient:
     Notes
     -----
     All requests are idempotent, finished jobs by (job id, attempt), so that a connection that
-    breaks is tried again at once on a fresh one, and a 5xx after a short pause.
+    breaks is tried again at once on a fresh one, and a 5xx after a short pause. Each request says
+    how long its answer is still of use, so that a service that is too busy refuses it at once; one
+    that names a moment to come back (``Retry-After``) is left alone until then.
     """
 
     def __init__(
@@ -154,6 +156,9 @@ class PredictorClient:
         except PredictionRefusedError:
             breaker.succeeded()
             raise
+        except PredictionUnavailableError as error:
+            breaker.failed(error.retry_after_s or 0.0)
+            raise
         except BaseException:
             breaker.failed()
             raise
@@ -165,8 +170,9 @@ class PredictorClient:
         for attempt in range(ATTEMPTS):
             try:
                 return self._sent_once(question, deadline_s)
-            except PredictionUnavailableError:
+            except PredictionUnavailableError as error:
                 pause_s = BACKOFF_S * 2**attempt if attempt else 0.0
+                pause_s = max(pause_s, error.retry_after_s or 0.0)
                 left_s = deadline_s - time.monotonic() - pause_s
                 if attempt == ATTEMPTS - 1 or left_s <= 0:
                     raise
@@ -182,7 +188,7 @@ class PredictorClient:
         at_fault = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
         if at_fault and status not in _SERVER_FAULTS:
             raise PredictionRefusedError(said, status)
-        raise PredictionUnavailableError(said)
+        raise PredictionUnavailableError(said, answer.retry_after_s)
 
     def _breaker(self, path: str) -> CircuitBreaker:
         return self._breakers.setdefault(path, CircuitBreaker(self._rules, self._clock))

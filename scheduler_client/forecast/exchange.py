@@ -20,16 +20,21 @@ from data.errors import (
     PredictionUnavailableError,
     SettingError,
 )
+from data.urls import without_credentials
 
 LARGEST_ANSWER_BYTES = 64 * 2**20
+DEADLINE_HEADER = "X-Request-Deadline-Ms"
+MOST_DEADLINE_MS = 9_999_999
+LONGEST_NUMBER = 9  # digits of a Retry-After
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and body of an HTTP answer."""
+    """Status and body of an HTTP answer; `retry_after_s` where it says when to come back (s)."""
 
     status: int
     body: bytes
+    retry_after_s: float | None = None
 
 
 class Exchange:
@@ -52,11 +57,12 @@ class Exchange:
         try:
             parsed = urllib3.util.parse_url(url)
         except LocationParseError as error:
-            raise SettingError(f"service URL {url!r}: {error}") from error
+            raise SettingError(f"service URL: {type(error).__name__}; wanted HOST:PORT") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise SettingError(f"service URL must be http(s)://HOST:PORT, got {url!r}")
+            found = repr(without_credentials(url))
+            raise SettingError(f"service URL must be http(s)://HOST:PORT, got {found}")
         pool = _HttpPool if parsed.scheme == "http" else _HttpsPool
-        self._url, self._prefix = url, (parsed.path or "").rstrip("/")
+        self._url, self._prefix = without_credentials(url), (parsed.path or "").rstrip("/")
         self._pool = pool(parsed.host, parsed.port, maxsize=2, headers=dict(headers))
 
     def send(self, method: str, path: str, body: bytes | None, deadline_s: float) -> Answer:
@@ -96,7 +102,7 @@ class Exchange:
             method,
             self._prefix + path,
             body=body,
-            headers=None if body is None else {**self._pool.headers, **_JSON},
+            headers={**self._pool.headers, **({} if body is None else _JSON), **_left(left_s)},
             retries=False,
             redirect=False,
             timeout=urllib3.Timeout(connect=left_s, read=left_s),
@@ -117,10 +123,28 @@ class Exchange:
         response.release_conn()
         if time.monotonic() >= deadline_s:  # cut off: what is here may be a part
             raise PredictionTimeoutError(f"{self._url}{path}: no answer in time")
-        return Answer(response.status, content)
+        return Answer(response.status, content, _seconds_of(response.headers.get("Retry-After")))
 
 
 _JSON = {"Content-Type": "application/json"}
+
+
+def _left(left_s: float) -> dict[str, str]:
+    """Return the header that tells the service how long its answer is of use."""
+    return {DEADLINE_HEADER: str(min(MOST_DEADLINE_MS, max(1, int(1e3 * left_s))))}
+
+
+def _seconds_of(retry_after: str | None) -> float | None:
+    """Return the seconds of a Retry-After header; a date in it is of the server's clock, and none.
+
+    Examples
+    --------
+    >>> _seconds_of("2"), _seconds_of("Wed, 21 Oct 2015 07:28:00 GMT"), _seconds_of(None)
+    (2.0, None, None)
+    """
+    text = (retry_after or "").strip()
+    is_seconds = text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
+    return float(text) if is_seconds else None
 
 
 class _CutConnection(HTTPConnection):

@@ -137,6 +137,13 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(*BODIES["unauthorized"])
         elif mode in BODIES:
             self.answer(*BODIES[mode])
+        elif mode == "busy":
+            self.answer(503, b'{"error": "found 9 requests ahead"}', {"Retry-After": "7"})
+        elif mode == "busy_once":
+            State.mode = "ok"
+            self.answer(503, b'{"error": "found 9 requests ahead"}', {"Retry-After": "1"})
+        elif mode == "deadline":
+            self.answer(418, f"left: {self.headers['X-Request-Deadline-Ms']}".encode())
         elif mode == "hang_up":
             self.close_connection = True
         elif mode == "slow":
@@ -148,8 +155,12 @@ class Handler(BaseHTTPRequestHandler):
             text = CHANGES.get(mode, lambda same: same)(text)
             self.answer(200, text.encode(), trickle=mode == "trickle_body")
 
-    def answer(self, status: int, body: bytes, *, trickle: bool = False) -> None:
+    def answer(
+        self, status: int, body: bytes, headers: dict | None = None, *, trickle: bool = False
+    ) -> None:
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if trickle:

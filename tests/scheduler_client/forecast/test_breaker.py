@@ -65,3 +65,17 @@ def test_a_good_probe_closes_it_as_new(breaker, now):
     assert breaker.circuit is Circuit.CLOSED
     breaker.failed()
     assert breaker.allows()
+
+
+def test_an_endpoint_that_says_when_to_come_back_is_left_alone_until_then(breaker, now):
+    breaker.failed(retry_after_s=3.0)
+    assert breaker.circuit is Circuit.OPEN
+    now[0] = 2.9
+    assert not breaker.allows()
+    now[0] = 3.0
+    assert breaker.allows()
+
+
+def test_no_endpoint_is_left_alone_longer_than_the_longest_rest(breaker):
+    breaker.failed(retry_after_s=1e9)
+    assert breaker.remaining_s == 4.0

@@ -193,3 +193,54 @@ def test_residents_are_asked_for_in_order(client, a_job, a_card):
     assert card.residents == (Resident("gpu0-0", "gan"), Resident("gpu0-1", "bert"))
     (placement,) = client.placements(a_job(), [card])
     assert len(placement.neighbour_slowdowns) == 2
+
+
+@pytest.mark.parametrize(("within_s", "most_ms"), [(None, 5000), (0.5, 500)])
+def test_each_request_says_how_long_its_answer_is_of_use(
+    client, service, a_job, cards, within_s, most_ms
+):
+    service.mode("deadline")
+    with pytest.raises(PredictionRefusedError, match=r"left: \d+") as caught:
+        client.placements(a_job(), cards, within_s=within_s)
+    assert most_ms / 2 < int(str(caught.value).rsplit(" ", 1)[1]) <= most_ms
+
+
+def test_a_busy_service_is_asked_again_when_it_said(client, service, a_job, cards):
+    service.mode("busy_once")
+    started = time.monotonic()
+    assert client.placements(a_job(), cards)
+    assert 1.0 <= time.monotonic() - started < 5.0
+
+
+def test_a_service_that_is_busy_beyond_the_deadline_is_left_alone_at_once(service, a_job, cards):
+    now = [0.0]
+    client = PredictorClient(service.url, 5.0, breaker=BreakerRules(), clock=lambda: now[0])
+    service.mode("busy")
+    started = time.monotonic()
+    with pytest.raises(PredictionUnavailableError, match="9 requests ahead") as caught:
+        client.placements(a_job(), cards)
+    assert time.monotonic() - started < 1.0
+    assert caught.value.retry_after_s == 7.0
+    service.mode("ok")
+    now[0] = 6.9
+    with pytest.raises(PredictionUnavailableError, match=r"left alone for 0\.1 s"):
+        client.placements(a_job(), cards)
+    now[0] = 7.0
+    assert client.placements(a_job(), cards)
+
+
+def test_credentials_in_the_address_are_never_said(a_job):
+    client = PredictorClient("http://ada:pa55@127.0.0.1:9", 1.0)
+    with pytest.raises(PredictionUnavailableError, match="127") as caught:
+        client.runtimes([a_job()])
+    assert "pa55" not in str(caught.value)
+    with pytest.raises(SettingError, match="service URL") as refused:
+        PredictorClient("ftp://ada:pa55@host:1")
+    assert "pa55" not in str(refused.value)
+
+
+def test_one_kept_connection_carries_all_requests(service, a_job, cards):
+    client = PredictorClient(service.url, 5.0)
+    for _ in range(20):
+        client.placements(a_job(), cards)
+    assert client._exchange._pool.num_connections == 1
