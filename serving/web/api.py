@@ -18,7 +18,7 @@ from serving.metrics import Metrics
 from serving.web.admission import LONGEST_WAIT_S, Admission
 from serving.web.bulkhead import Bulkhead
 from serving.web.deadline import patience_s
-from serving.web.endpoints import ENDPOINTS, Answered, Backend, Endpoint
+from serving.web.endpoints import ENDPOINTS, JSON, Answered, Backend, Endpoint
 from serving.web.errors import HttpError, http_error, route_error
 from serving.web.limits import BODY_BYTES
 from serving.web.pushes import Pushes
@@ -31,7 +31,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-JSON = b"application/json"
 UNKNOWN_ROUTE = "unknown"
 DEADLINE_S = 2.0
 LARGEST_QUEUE = 64  # requests in hand; a scheduler asks a few at a time
@@ -109,7 +108,7 @@ class Api:
         except ColocastError as error:
             return _failed(http_error(error))
         self.metrics.estimates(endpoint.path, answered.counts)
-        return HTTPStatus.OK, answered.body, _headers(answered.body)
+        return HTTPStatus.OK, answered.body, _headers(answered.body, answered.media)
 
     async def _respond(
         self, endpoint: Endpoint, headers: dict[bytes, bytes], receive: Receive, start_s: float
@@ -122,7 +121,7 @@ class Api:
         deadline_s = start_s + patience_s(headers, self.deadline_s)
         body = b""
         if endpoint.reader is not None:
-            _check_head(headers)
+            endpoint = _check_head(headers, endpoint)
             body = await self.slow_bodies.read(_body(receive), start_s)
         if endpoint.in_thread:
             respond = partial(endpoint.respond, self.backend, body)
@@ -152,12 +151,16 @@ class Api:
             admission.done(path, size, start_s)
 
 
-def _check_head(headers: dict[bytes, bytes]) -> None:
+def _check_head(headers: dict[bytes, bytes], endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint for the body's media type; raise if the body cannot be read."""
     kind = headers.get(b"content-type", b"")
-    if kind.partition(b";")[0].strip().lower() != JSON:
-        raise MediaTypeError(
-            ("content-type", repr(kind.decode("latin-1"))[:60], "application/json")
+    media = kind.partition(b";")[0].strip().lower()
+    form = endpoint.binary if endpoint.binary and media == endpoint.binary.media else endpoint
+    if media != form.media:
+        wanted = JSON.decode() + (
+            f" or {endpoint.binary.media.decode()}" if endpoint.binary else ""
         )
+        raise MediaTypeError(("content-type", repr(kind.decode("latin-1"))[:60], wanted))
     encoding = headers.get(b"content-encoding", b"identity")
     if encoding.strip().lower() != b"identity":
         found = repr(encoding.decode("latin-1"))[:60]
@@ -165,6 +168,7 @@ def _check_head(headers: dict[bytes, bytes]) -> None:
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > BODY_BYTES:
         raise _too_large(f"{int(length)} bytes")
+    return form
 
 
 async def _body(receive: Receive) -> bytes:
@@ -192,8 +196,8 @@ def _failed(error: HttpError) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
     return error.status, body, _headers(body) + extra
 
 
-def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", JSON), (b"content-length", b"%d" % len(body))]
+def _headers(body: bytes, media: bytes = JSON) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", media), (b"content-length", b"%d" % len(body))]
 
 
 _BY_PATH = {endpoint.path: endpoint for endpoint in ENDPOINTS}

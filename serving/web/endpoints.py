@@ -12,6 +12,8 @@ from data.finished import checked_job
 from data.joblog import Appended
 from serving.inference.explain import Explanation
 from serving.predictor import Predictor
+from serving.web.wire_binary import MEDIA as OCTETS
+from serving.web.wire_binary import BinaryEstimates, BinaryPairs
 from serving.web.wire_models import (
     DemandsAnswer,
     EstimatesAnswer,
@@ -26,6 +28,8 @@ from serving.web.wire_models import (
     StructuresRequest,
 )
 from serving.web.wire_schema import Reader, Writer
+
+JSON = b"application/json"
 
 Counts = Mapping[tuple[str, str], int]
 """Estimates by (model version, source)."""
@@ -57,6 +61,7 @@ class Answered:
 
     body: bytes
     counts: Counts = field(default_factory=dict)
+    media: bytes = JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,10 @@ class Endpoint:
         Whether the body must be signed: ``serving.web.pushes``.
     failures : tuple of HTTPStatus
         Beyond those that every route may answer.
+    media : bytes
+        Media type of question and answer.
+    binary : Endpoint, optional
+        The same question and answer without JSON.
     """
 
     path: str
@@ -93,6 +102,8 @@ class Endpoint:
     in_thread: bool = False
     is_signed: bool = False
     failures: tuple[HTTPStatus, ...] = ()
+    media: bytes = JSON
+    binary: "Endpoint | None" = None
 
     def respond(self, backend: Backend, body: bytes) -> Answered:
         """Return the answer to a request body.
@@ -105,7 +116,7 @@ class Endpoint:
         asked = self.reader.read(body) if self.reader else None
         value, estimates = self.answer(backend, asked)
         counts = Counter((estimate.model_version, estimate.source.value) for estimate in estimates)
-        return Answered(self.writer.write(value), counts)
+        return Answered(self.writer.write(value), counts, self.media)
 
 
 def _slowdown(
@@ -168,6 +179,17 @@ _UNAVAILABLE = (HTTPStatus.SERVICE_UNAVAILABLE,)
 _ESTIMATES = Writer(EstimatesAnswer)
 _STRUCTURES = Reader(StructuresRequest)
 
+_BINARY_SLOWDOWN = Endpoint(
+    "/v1/slowdown",
+    "POST",
+    "predict",
+    "The same without JSON.",
+    BinaryEstimates(),
+    _slowdown,
+    BinaryPairs(),
+    media=OCTETS,
+)
+
 ENDPOINTS = (
     Endpoint(
         "/v1/slowdown",
@@ -178,6 +200,7 @@ ENDPOINTS = (
         _slowdown,
         Reader(SlowdownRequest),
         failures=(HTTPStatus.NOT_FOUND, *_UNAVAILABLE),
+        binary=_BINARY_SLOWDOWN,
     ),
     Endpoint(
         "/v1/placements",

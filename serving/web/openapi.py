@@ -9,10 +9,19 @@ from typing import Any
 from serving.web.endpoints import ENDPOINTS, Endpoint
 from serving.web.examples import EXAMPLES
 from serving.web.limits import BODY_BYTES
+from serving.web.wire_binary import MEDIA, SOURCES
 from serving.web.wire_models import ErrorAnswer
 from serving.web.wire_schema import Writer, answer_schemas, request_schemas
 
 Document = dict[str, Any]
+OCTETS = MEDIA.decode()
+_PAIRS_FRAME = """Little-endian: the four bytes `CPR1`; the number of pairs and of names, uint32
+each; for each pair the positions of job_key, neighbour_key and gpu_model among the names, uint32
+each; then each name as its length in bytes, uint16, and UTF-8."""
+_ESTIMATES_FRAME = f"""Little-endian: the four bytes `CES1`; the number of estimates and of names,
+uint32 each; for each estimate value, lower and upper, float64 each, the position of model_version
+among the names, uint16, source and in_domain, uint8 each, and four zero bytes; then each name as
+its length in bytes, uint16, and UTF-8. Sources are counted from 0: {", ".join(SOURCES)}."""
 
 _ALWAYS = (
     HTTPStatus.UNAUTHORIZED,
@@ -32,7 +41,7 @@ _SAYS = {
     HTTPStatus.REQUEST_TIMEOUT: "The body did not arrive in time.",
     HTTPStatus.CONFLICT: "The job log holds another content under the same job id and attempt.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: f"The body is larger than {BODY_BYTES} bytes.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json, or compressed.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of another media type, or compressed.",
     HTTPStatus.SERVICE_UNAVAILABLE: "No champion, no job log, or too many requests; try again.",
     HTTPStatus.GATEWAY_TIMEOUT: "No answer within the caller's deadline, or the service's.",
 }
@@ -82,7 +91,10 @@ def _operation(endpoint: Endpoint) -> Document:
     body = {"requestBody": _request_body(endpoint)} if endpoint.reader else {}
     answer = {
         "description": (endpoint.writer.kind.__doc__ or "").split("\n")[0],
-        "content": {"application/json": {"schema": _reference(endpoint.writer.kind)}},
+        "content": {
+            "application/json": {"schema": _reference(endpoint.writer.kind)},
+            **({OCTETS: _octets(_ESTIMATES_FRAME)} if endpoint.binary else {}),
+        },
     }
     failures = (*_ALWAYS, *endpoint.failures)
     statuses = {*failures, *(_WITH_BODY if endpoint.reader else ())}
@@ -101,7 +113,12 @@ def _operation(endpoint: Endpoint) -> Document:
 def _request_body(endpoint: Endpoint) -> Document:
     assert endpoint.reader is not None
     content = {"schema": _reference(endpoint.reader.kind), "example": EXAMPLES[endpoint.path]}
-    return {"required": True, "content": {"application/json": content}}
+    octets = {OCTETS: _octets(_PAIRS_FRAME)} if endpoint.binary else {}
+    return {"required": True, "content": {"application/json": content, **octets}}
+
+
+def _octets(description: str) -> Document:
+    return {"schema": {"type": "string", "format": "binary", "description": description}}
 
 
 def _failure(status: HTTPStatus) -> Document:

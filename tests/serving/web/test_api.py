@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from data.domain import Card, JobRequest, Resident
+from data.domain import Card, JobRequest, Pair, Resident
 from data.errors import JobLogError
 from data.joblog import JobLog
 from data.wire import to_json
@@ -18,11 +18,14 @@ from serving.web.examples import EXAMPLES
 from serving.web.limits import BODY_BYTES
 from serving.web.openapi import openapi_document
 from serving.web.tokens import Tokens, tokens_from_file
+from serving.web.wire_binary import estimates_from_frame, pairs_frame
+from serving.web.wire_models import SlowdownRequest
 from tests.serving.caller import Caller
 
 PAIR = {"job_key": "k1", "neighbour_key": "k2", "gpu_model": "v100"}
 PAIRS = {"pairs": [PAIR, {**PAIR, "job_key": "k3"}]}
-POSTS = [endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST"]
+OCTETS = "application/octet-stream"
+POSTS = [e.path for e in ENDPOINTS if e.method == "POST" and not e.is_signed]
 
 
 @pytest.fixture
@@ -404,3 +407,40 @@ def test_request_that_is_cancelled_while_it_is_read_stays_cancelled(api):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
     assert api.in_hand == 0
+
+
+def test_pairs_without_json_get_the_same_estimates(api):
+    pairs = SlowdownRequest(tuple(Pair(**pair) for pair in PAIRS["pairs"]))
+    status, headers, body = Octets(api)(pairs_frame(pairs))
+    assert (status, headers[b"content-type"]) == (200, b"application/octet-stream")
+    found = [to_json(estimate) for estimate in estimates_from_frame(body)]
+    assert found == Caller(api)("/v1/slowdown", PAIRS)[2]["estimates"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "status"),
+    [
+        (b"", 400),
+        (b"CPR1", 400),
+        (pairs_frame(SlowdownRequest((Pair("new", "k1", "v100"),))), 404),
+        (b"x" * (BODY_BYTES + 1), 413),
+    ],
+)
+def test_faults_of_pairs_without_json_are_told_in_json(api, frame, status):
+    found, headers, body = Octets(api)(frame)
+    assert (found, headers[b"content-type"]) == (status, b"application/json")
+    assert json.loads(body)["error"]
+
+
+def test_other_routes_take_json_only(post):
+    status, _, answer = post("/v1/placements", b"CPR1", headers=[("content-type", OCTETS)])
+    assert (status, answer["detail"][0]["wanted"]) == (415, "application/json")
+
+
+class Octets(Caller):
+    """Sends and receives bytes."""
+
+    def __call__(self, body):
+        return super().__call__(
+            "/v1/slowdown", body, headers=[("content-type", OCTETS)], is_json=False
+        )

@@ -18,7 +18,8 @@ from serving.web.wire_binary import (
 from serving.web.wire_models import EstimatesAnswer, SlowdownRequest
 
 READER, WRITER = BinaryPairs(), BinaryEstimates()
-NAMES = st.text(st.characters(min_codepoint=32, exclude_characters="\x7f"), min_size=1, max_size=9)
+PRINTABLE = st.characters(codec="utf-8", min_codepoint=32, exclude_characters="\x7f")
+NAMES = st.text(PRINTABLE, min_size=1, max_size=9)
 PAIRS = st.builds(Pair, NAMES, NAMES, NAMES)
 ONE = pairs_frame(SlowdownRequest((Pair("bert", "gpt", "A100"),)))
 
