@@ -15,6 +15,7 @@ from data.joblog import Appended, JobLog
 from data.settings import Settings
 from serving.champions.cache import ModelCache
 from serving.champions.locations import local_roots
+from serving.champions.prepared import prepared_bundle
 from serving.champions.push_book import PushBook
 from serving.champions.rest import RestChampions
 from serving.champions.sources import Champions, MlflowChampions
@@ -77,7 +78,7 @@ class ServingState:
         settings = Settings.from_mapping(environ, Path.cwd())
         return cls(
             champions_of(settings.tracking_uri, environ, local_roots(environ, settings.home)),
-            ModelCache(settings.cache_path),
+            ModelCache(settings.cache_path, prepared_bundle),
             lambda: JobLog(settings.joblog_url),
             metrics,
             book,

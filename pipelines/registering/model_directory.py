@@ -11,7 +11,8 @@ import pandas as pd
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ColSpec, DataType, Schema
 
-from serving.champions.files import TRUSTED_TYPES, write_facts
+from serving.champions.estimators import TRUSTED_TYPES
+from serving.champions.files import write_facts
 from serving.inference.bundle import Bundle, ModelSpec
 
 PACKAGES = ("lightgbm", "numpy", "scikit-learn", "skops")

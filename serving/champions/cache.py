@@ -11,7 +11,9 @@ from pathlib import Path
 
 from data.errors import BadModelError, RegistryError
 from serving.champions.files import bundle_digest
+from serving.champions.prepared import compiled_bundle
 from serving.champions.sources import VersionFacts
+from serving.inference.bundle import Bundle
 
 INDEX_FILE = "champion.json"
 KEPT = 3  # versions a model: the champion, the one before, one that another worker still reads
@@ -60,8 +62,8 @@ class ModelCache:
         that served last. Both appear by renaming, so no reader sees half of one.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, read: Callable[[Path, str], Bundle] = compiled_bundle) -> None:
+        self._path, self.read = path, read
 
     def directory(self, name: str, digest: str) -> Path:
         """Return where a version lies, or would.

@@ -10,38 +10,22 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from zipfile import BadZipFile
 
-import lightgbm
 import numpy as np
 import pandas as pd
-import skops.io
-from skops.io.exceptions import UntrustedTypesFoundException
 
 from data.errors import BadModelError, shown
-from serving.champions.contents import check_archive, check_contents
+from serving.champions.contents import check_contents
+from serving.champions.estimators import LIGHTGBM_FILE, read_estimator
 from serving.forest.compiled import compiled
+from serving.forest.plain import PlainForest
 from serving.inference.bundle import Bundle, Floats, ModelSpec, spec_from_json, spec_json
 
 SIDECAR = "colocast"
 SPEC_FILE = f"{SIDECAR}/spec.json"
 DIGESTS_FILE = f"{SIDECAR}/digests.json"
 SKOPS_FILE = "model.skops"
-LIGHTGBM_FILE = "model.lgb"
-TRUSTED_TYPES = ("numpy.dtype", "sklearn.tree._tree.Tree")
-"""What our estimators hold beyond skops' own list; pinned here, never read from a file."""
-
 TOLERANCE = 1e-9  # of a replayed example, absolute and relative
-_UNREADABLE = (
-    UntrustedTypesFoundException,
-    BadZipFile,
-    lightgbm.basic.LightGBMError,
-    AttributeError,
-    KeyError,
-    OSError,
-    TypeError,
-    ValueError,
-)
 
 
 def write_facts(bundle: Bundle, directory: Path) -> str:
@@ -88,7 +72,7 @@ def bundle_digest(directory: Path) -> str:
         raise BadModelError(f"{directory}: found no {DIGESTS_FILE}, wanted a bundle") from error
 
 
-def read_bundle(directory: Path, version: str) -> Bundle:
+def read_bundle(directory: Path, version: str, prepared: PlainForest | None = None) -> Bundle:
     """Read, check and return one model version.
 
     Parameters
@@ -97,6 +81,8 @@ def read_bundle(directory: Path, version: str) -> Bundle:
         As `write_facts` left it.
     version : str
         ``<registered name>/<version>``, as answers will name it.
+    prepared : PlainForest, optional
+        The model as ``serving.champions.prepared`` left it; its own file is then not read.
 
     Raises
     ------
@@ -110,7 +96,7 @@ def read_bundle(directory: Path, version: str) -> Bundle:
     name = LIGHTGBM_FILE if LIGHTGBM_FILE in digests else SKOPS_FILE
     if name not in digests:
         raise BadModelError(f"{directory}: found no model, wanted {SKOPS_FILE} or {LIGHTGBM_FILE}")
-    estimator = _estimator(directory / name)
+    estimator = prepared or read_estimator(directory / name)
     _check_features(estimator, spec, directory / name)
     bundle = Bundle(spec, version, compiled(estimator), estimator, _tables(directory, digests))
     check_examples(bundle, str(directory / name))
@@ -177,20 +163,9 @@ def _check_digest(directory: Path, name: str, wanted: str) -> None:
         raise BadModelError(f"{path}: found SHA-256 {found}, wanted {wanted}")
 
 
-def _estimator(path: Path) -> object:
-    try:
-        if path.name == LIGHTGBM_FILE:
-            return lightgbm.Booster(model_str=path.read_text())
-        check_archive(path)
-        estimator: object = skops.io.load(path, trusted=list(TRUSTED_TYPES))
-    except _UNREADABLE as error:
-        raise BadModelError(f"{path}: found {error!r}, wanted a readable estimator") from error
-    return estimator
-
-
 def _check_features(estimator: object, spec: ModelSpec, path: Path) -> None:
     count = getattr(estimator, "n_features_in_", None)
-    if isinstance(estimator, lightgbm.Booster):
+    if hasattr(estimator, "num_feature"):  # a LightGBM booster
         count = estimator.num_feature()
     if count != len(spec.features):
         raise BadModelError(f"{path}: found {count} features, wanted {len(spec.features)}")

@@ -11,10 +11,8 @@ from typing import Generic, TypeVar
 from data.domain import REGISTERED_MODELS, ServedModel
 from data.errors import BadModelError, RegistryError
 from serving.champions.cache import CachedVersion, ModelCache
-from serving.champions.files import read_bundle
 from serving.champions.rehearsal import rehearse
 from serving.champions.sources import Champions, VersionFacts
-from serving.forest.check import with_compiled_forest
 from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger(__name__)
@@ -209,10 +207,9 @@ class ModelStore(Generic[P]):
     def _read(self, name: str, cached: CachedVersion) -> Loaded:
         directory = self._cache.directory(name, cached.digest)
         try:
-            bundle = read_bundle(directory, f"{name}/{cached.number}")
+            bundle = self._cache.read(directory, f"{name}/{cached.number}")
             if bundle.spec.name != name:
                 raise BadModelError(f"found a model called {bundle.spec.name}, wanted {name}")
-            bundle = with_compiled_forest(bundle)
             rehearse(bundle)
         except _UNEXPECTED as error:  # no file may end the thread that follows the registry
             text = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from serving.forest.layout import compiled_forest
+from serving.forest.plain import PlainForest
 from serving.inference.bundle import Floats
 
 
@@ -13,7 +15,7 @@ def compiled(estimator: object) -> Callable[[Floats], Floats]:
     Parameters
     ----------
     estimator : object
-        A fitted scikit-learn forest or pipeline, or a LightGBM booster.
+        A fitted scikit-learn forest or pipeline, a LightGBM booster, or a prepared forest.
 
     Returns
     -------
@@ -27,6 +29,8 @@ def compiled(estimator: object) -> Callable[[Floats], Floats]:
     costs twelve times the trees themselves; summing ``tree_.predict`` in the same order gives
     the same floats. A booster answers on one thread: a request must not fan out over all cores.
     """
+    if isinstance(estimator, PlainForest):
+        return compiled_forest(estimator.trees, estimator.n_features_in_).predict
     trees = getattr(estimator, "estimators_", None)
     if trees is not None:
         return _forest([tree.tree_.predict for tree in trees])

@@ -7,7 +7,6 @@ same thing: go left if the feature is at most the threshold, missing to a stored
 
 from collections.abc import Iterable, Sequence
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +27,9 @@ class FewRows:
     """
 
     def __init__(self, trees: Sequence[TreeArrays], n_features: int) -> None:
+        # Not at the start of a process: who imports it first may do without scikit-learn.
+        import lightgbm  # noqa: PLC0415
+
         self._booster = lightgbm.Booster(model_str=forest_text(trees, n_features))
 
     def predict(self, rows: Floats) -> Floats:
