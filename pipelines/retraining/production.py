@@ -1,19 +1,24 @@
 """Finished jobs as training tables: nothing mislabelled, nothing dropped."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
-from data.domain import FinishedJob
+from data.domain import FinishedJob, Outcome
 from data.schemas import MEMORY_RUNS, PROFILING_RUNS, checked
 from features.exposure import WHOLE, Exposure, exposure, lone_neighbour
 from features.profiles import proven_exclusive
+from pipelines.labelling.audit_noise import repeat_sd
+from pipelines.labelling.audit_rules import AuditRules
 from pipelines.labelling.labels import baselines
+from pipelines.labelling.segment_labels import SegmentedRun, SegmentLabel, segment_labels
 
 PRODUCTION = "production"
 LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its signals to describe it
+LEAST_NOISE = 0.01  # of a run's time: a few equal repeats prove no more
 PEAK = "gpu_mem_peak_mib"
 
 Baselines = Mapping[tuple[str, str], float]
@@ -43,9 +48,12 @@ def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.Data
     DataFrame, ``data.schemas.PROFILING_RUNS``, one row a job, in the order of `jobs`
         ``jct_s`` is the runtime. A job that met nobody is an exclusive run with its signals,
         proven exclusive if its segments cover the run. A job that met exactly one neighbour, and
-        was alone for the rest, has the time alone subtracted as work done. Any other is named
-        after the neighbour with which it was longest alone, with the share of that time as
-        ``neighbour_overlap``: low where neighbours changed, so that the audit quarantines it.
+        was alone for the rest, has the time alone subtracted as work done. Where neighbours
+        changed, the equations of all runs of the job are solved together, and a run that they
+        make clear is one beside the neighbour that they make clear (``segment_labels``). Any
+        other is named after the neighbour with which it was longest alone, with the share of
+        that time as ``neighbour_overlap``: low where neighbours changed, so that the audit
+        quarantines it.
 
     Notes
     -----
@@ -72,7 +80,8 @@ def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.Data
     alone = baselines(everything[proven_exclusive(everything)], "jct_s")["alone"]
     keys = alone.index.to_frame(index=False)
     by_key = dict(zip(zip(keys["job_key"], keys["gpu_model"], strict=True), alone, strict=True))
-    return _table(jobs, exposures, families, by_key)
+    told = _told(jobs, exposures, everything, by_key)
+    return _table(jobs, exposures, families, by_key, told)
 
 
 def production_memory_runs(jobs: Sequence[FinishedJob]) -> pd.DataFrame:
@@ -102,17 +111,26 @@ def _table(
     exposures: Sequence[Exposure],
     families: Mapping[str, str],
     by_key: Baselines,
+    told: Mapping[str, SegmentLabel] | None = None,
 ) -> pd.DataFrame:
-    pairs = zip(jobs, exposures, strict=True)
-    rows = [_row(job, found, families, by_key) for job, found in pairs]
+    rows = []
+    for job, found in zip(jobs, exposures, strict=True):
+        baseline_s = by_key.get((job.job_key, found.gpu_model))
+        beside = _neighbourhood(found, baseline_s)
+        label = (told or {}).get(run_id(job))
+        if label is not None and baseline_s is not None:
+            jct_s = label.slowdown * baseline_s
+            beside = replace(
+                beside, neighbour_key=label.neighbour_key, neighbour_overlap=1.0, jct_s=jct_s
+            )
+        rows.append(_row(job, found, families, beside))
     return checked(pd.DataFrame(rows, columns=PROFILING_RUNS.names), PROFILING_RUNS, "job log")
 
 
 def _row(
-    job: FinishedJob, found: Exposure, families: Mapping[str, str], by_key: Baselines
+    job: FinishedJob, found: Exposure, families: Mapping[str, str], beside: _Neighbourhood
 ) -> dict[str, object]:
     said = job.structure.family if job.structure else job.job_key
-    beside = _neighbourhood(found, by_key.get((job.job_key, found.gpu_model)))
     alone = {} if beside.neighbour_key else job.signals
     if beside.neighbour_key and job.signals and _is_mostly_alone(found):
         alone = {**job.signals, "exclusive_s": found.exclusive_s}
@@ -141,6 +159,60 @@ def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
     longest = max(met, key=lambda key: met[key])
     overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if found.runtime_s else 0.0
     return _Neighbourhood(longest, min(overlap, 1.0), found.runtime_s)
+
+
+def _told(
+    jobs: Sequence[FinishedJob],
+    exposures: Sequence[Exposure],
+    everything: pd.DataFrame,
+    by_key: Baselines,
+) -> dict[str, SegmentLabel]:
+    """Return what the runs with changing neighbours tell, by run id."""
+    asked = [
+        _asks(job, found, by_key.get((job.job_key, found.gpu_model)))
+        for job, found in zip(jobs, exposures, strict=True)
+    ]
+    if not any(asked):
+        return {}
+    own = (
+        SegmentedRun(run_id(job), job.job_key, found.gpu_model, found.together_s, is_asked)
+        for job, found, is_asked in zip(jobs, exposures, asked, strict=True)
+        if job.outcome is Outcome.OK and _is_whole(found)
+    )
+    known = everything.iloc[: len(everything) - len(jobs)]
+    labels = segment_labels([*_known_runs(known), *own], _noise_sd(everything))
+    return {label.run_id: label for label in labels}
+
+
+def _asks(job: FinishedJob, found: Exposure, baseline_s: float | None) -> bool:
+    """Whether only other runs can tell what a run with neighbours says."""
+    if baseline_s is None or job.outcome is not Outcome.OK or not _is_whole(found):
+        return False
+    is_plain = len(found.neighbours) == 1 and not found.crowded_s and found.exclusive_s == 0
+    return bool(found.neighbours) and not is_plain and lone_neighbour(found, baseline_s) is None
+
+
+def _is_whole(found: Exposure) -> bool:
+    return sum(found.together_s.values()) >= WHOLE * found.runtime_s > 0
+
+
+def _known_runs(known: pd.DataFrame) -> Iterator[SegmentedRun]:
+    """Yield the runs from before that were beside the same neighbour, or nobody, throughout."""
+    alone = proven_exclusive(known)
+    beside = (known["neighbour_overlap"] >= WHOLE) & (known["outcome"] == Outcome.OK)
+    used = known[(alone | beside) & (known["jct_s"] > 0)]
+    met = used["neighbour_key"].map(lambda key: (str(key),), na_action="ignore")
+    columns = (used["run_id"], used["job_key"], used["gpu_model"], met, used["jct_s"])
+    for name, job_key, gpu_model, neighbour, jct_s in zip(*columns, strict=True):
+        together = neighbour if isinstance(neighbour, tuple) else ()
+        yield SegmentedRun(name, job_key, gpu_model, {together: float(jct_s)})
+
+
+def _noise_sd(everything: pd.DataFrame) -> float:
+    """Return the relative noise of a run's time, from repeated exclusive runs."""
+    alone = everything[proven_exclusive(everything) & (everything["jct_s"] > 0)]
+    found = repeat_sd(alone.assign(pace=alone["jct_s"], measure="jct_s"))
+    return max(found, LEAST_NOISE) if np.isfinite(found) else AuditRules().assumed_noise_sd
 
 
 def _families(known: pd.DataFrame) -> dict[str, str]:

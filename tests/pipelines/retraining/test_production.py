@@ -7,6 +7,7 @@ import pytest
 from data.domain import FinishedJob, ModelStructure, Outcome, Segment
 from data.schemas import PROFILING_RUNS, checked
 from features.profiles import profiles
+from pipelines.labelling.audit import audited
 from pipelines.labelling.labels import slowdown_labels
 from pipelines.retraining.production import production_memory_runs, production_runs, run_id
 
@@ -158,3 +159,43 @@ def test_a_shared_run_that_was_mostly_alone_keeps_the_signals_of_that_time():
     assert runs["sm_active_mean"].isna().tolist() == [False, True]
     (row,) = profiles(runs).to_dict("records")
     assert (row["sm_active_mean"], row["runs"]) == (0.5, 1)
+
+
+TRUE = {"a": 1.2, "b": 1.5, "c": 1.9}
+
+
+def shared_jobs(count, rng, noise=0.03):
+    """Jobs of 100 s alone that meet two or three neighbours, one after the other."""
+    for n in range(count):
+        who = rng.choice(list(TRUE), rng.integers(2, 4), replace=False)
+        work = 100 * np.exp(rng.normal(0, noise)) * rng.dirichlet(np.ones(len(who)))
+        stretches = [(w * TRUE[k], k) for k, w in zip(who, work, strict=True)]
+        yield job(f"shared-{n}", *stretches)
+
+
+def test_jobs_whose_neighbours_changed_teach_what_was_planted():
+    rng = np.random.default_rng(1)
+    alone = [job(f"alone-{n}", (100 * np.exp(rng.normal(0, 0.03)),)) for n in range(10)]
+    runs = production_runs([*alone, *shared_jobs(60, rng)], NOTHING)
+    labels = audited(runs).labels
+    assert len(labels) >= 20  # before: none, where no neighbour was there for nine tenths
+    miss = np.log(labels["slowdown"] / labels["neighbour_key"].map(TRUE))
+    assert np.abs(miss).median() < 0.06
+    assert np.abs(miss).max() < 0.3
+
+
+def test_jobs_whose_neighbours_changed_teach_nothing_without_a_baseline():
+    rng = np.random.default_rng(1)
+    runs = production_runs(list(shared_jobs(20, rng)), NOTHING)
+    assert audited(runs).labels.empty
+    assert (runs["neighbour_overlap"] < 1).all()
+
+
+def test_runs_from_before_tell_of_neighbours_too():
+    before = [job(f"alone-{n}", (100,)) for n in range(10)]
+    before += [job(f"{key}-{n}", (100 * TRUE[key], key)) for key in "abc" for n in range(3)]
+    known = production_runs(before, NOTHING)
+    one = job("1", (60 * TRUE["a"], "a"), (40 * TRUE["c"], "c"))
+    found = row(one, known=known)
+    assert (found["neighbour_key"], found["neighbour_overlap"]) == ("a", 1.0)
+    assert found["jct_s"] == pytest.approx(120, rel=0.05)
