@@ -32,11 +32,15 @@ class PredictionSettings:
         For so long an answer is used again without asking.
     last_good_s : float
         For so long an answer is used while the endpoint gives none.
+    budget_s : float
+        So much of a cycle goes into asking what happens on shared cards; what it did not suffice
+        for is asked in the next ones.
     """
 
     deadline_s: float = 1.0
     fresh_s: float = 5.0
     last_good_s: float = 3600.0
+    budget_s: float = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +190,7 @@ def _rules(settings: SchedulerSettings) -> Iterator[tuple[str, float, bool, str]
     yield _within("prediction.deadline_s", asked.deadline_s, 0.01, 600)
     yield _within("prediction.fresh_s", asked.fresh_s, 0, 1e6)
     yield _within("prediction.last_good_s", asked.last_good_s, 0, 1e9)
+    yield _within("prediction.budget_s", asked.budget_s, 0.001, 600)
 
 
 def _within(name: str, value: float, low: float, high: float) -> tuple[str, float, bool, str]:

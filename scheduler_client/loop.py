@@ -1,6 +1,7 @@
 """The live loop: collect, view, predict, decide, apply, report; over and over, whatever fails."""
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from data.domain import FinishedJob, Outcome
@@ -14,7 +15,7 @@ from scheduler_client.jobs.delivery import Delivery
 from scheduler_client.jobs.finishing import RESUBMITTED, finished_job, lost_run
 from scheduler_client.jobs.job_forms import launch, pending_job, running_job, started_fields
 from scheduler_client.jobs.placement_note import Joined, PlacementNote, placement_note, read_note
-from scheduler_client.jobs.spool import JobState, Spool, SpooledJob
+from scheduler_client.jobs.spool import JobState, Spool, SpooledJob, Starting
 from scheduler_client.policy.decisions import Admission, Decision, Level
 from scheduler_client.policy.policies import Policy
 from scheduler_client.policy.predictions import NO_FORECAST, Predictions
@@ -44,6 +45,20 @@ class LoopParts:
 class _Started:
     job: SpooledJob
     note: PlacementNote
+
+    @property
+    def starting(self) -> Starting:
+        """What the spool must know before it runs."""
+        job = self.job
+        return Starting(job.job_id, job.attempt, job.start_time or 0.0, self.note.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A view, and the jobs of the spool behind it."""
+
+    view: ClusterView
+    pending: tuple[SpooledJob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +127,11 @@ class SchedulerLoop:
         """
         parts = self._parts
         ended = self.collect()
-        view = parts.remembered.with_history(self._view(time.time()))
+        seen = self._seen(time.time())
+        view = seen.view
         predictions = self._predictions(view)
         decision = parts.policy.decide(view, predictions)
-        self._apply(decision, predictions, view)
+        self._apply(decision, predictions, seen)
         cards = parts.cluster.cards()
         parts.remembered.holds(held_gpus(cards, self._running_jobs()))
         parts.delivery.put()
@@ -153,19 +169,20 @@ class SchedulerLoop:
             log_fault("unstoppable", job_ids=list(self._running))
         self._parts.delivery.put()
 
-    def _view(self, now: float) -> ClusterView:
+    def _seen(self, now: float) -> "_Seen":
         parts = self._parts
         pending = parts.spool.jobs(JobState.PENDING)
         running = self._running_jobs()
         cards = parts.cluster.cards()
         names = [job.submission.queue for job in pending] + [job.queue for job in running]
-        return ClusterView(
+        view = ClusterView(
             now=now,
             cards=cards,
             pending=tuple(pending_job(job) for job in pending),
             running=running,
             queues=queues_now(parts.config, names, len(cards)),
         )
+        return _Seen(parts.remembered.with_history(view), pending)
 
     def _running_jobs(self) -> tuple[RunningJob, ...]:
         return tuple(running_job(started.job, started.note) for started in self._running.values())
@@ -176,43 +193,47 @@ class SchedulerLoop:
             return {}
         return self._parts.forecaster.forecast(view, policy.max_jobs_per_card)
 
-    def _apply(self, decision: Decision, predictions: Predictions, view: ClusterView) -> None:
+    def _apply(self, decision: Decision, predictions: Predictions, seen: "_Seen") -> None:
         if not decision.admissions:
             return
-        jobs = {job.job_id: job for job in self._parts.spool.jobs(JobState.PENDING)}
-        keys = {job.job_id: job.job_key for job in view.running}
-        keys |= {job_id: job.submission.job_key for job_id, job in jobs.items()}
+        parts, jobs, now = self._parts, {job.job_id: job for job in seen.pending}, time.time()
+        keys = _neighbour_keys(decision.admissions, seen.view.cards, jobs)
+        starting = []
         for admission in decision.admissions:
-            job = jobs[admission.job_id]
+            job = replace(jobs[admission.job_id], start_time=now)
             forecast = predictions.get(job.job_id, NO_FORECAST)
-            neighbour_keys = tuple(keys[job_id] for job_id, _ in admission.neighbours)
-            name = self._parts.policy.name
-            note = placement_note(admission, name, forecast.runtime, neighbour_keys)
-            if self._start(job, note):
-                self._tell_neighbours(admission, job)
+            beside = tuple(keys[job_id] for job_id, _ in admission.neighbours)
+            note = placement_note(admission, parts.policy.name, forecast.runtime, beside)
+            starting.append((admission, _Started(job, note)))
+        parts.spool.start_all([started.starting for _, started in starting])
+        self._running |= {started.job.job_id: started for _, started in starting}
+        began = [(admission, s.job) for admission, s in starting if self._start(s)]
+        self._tell_neighbours(began)
 
-    def _start(self, job: SpooledJob, note: PlacementNote) -> bool:
-        parts = self._parts
-        now = time.time()
-        parts.spool.start(job.job_id, job.attempt, now, note.to_json())
-        self._running[job.job_id] = _Started(replace(job, start_time=now), note)
+    def _start(self, started: _Started) -> bool:
+        job = started.job
         try:
-            parts.cluster.start(launch(job, note))
+            self._parts.cluster.start(launch(job, started.note))
         except ClusterError as error:
             log_fault("start_failed", job_id=job.job_id, attempt=job.attempt, error=str(error))
-            self._unrecorded.append(lost_run(self._running[job.job_id].job, now))
+            self._unrecorded.append(lost_run(job, job.start_time or time.time()))
             return False
-        log_event("started", **started_fields(job, note))
+        log_event("started", **started_fields(job, started.note))
         return True
 
-    def _tell_neighbours(self, admission: Admission, job: SpooledJob) -> None:
-        for job_id, estimate in admission.neighbours:
-            started = self._running.get(job_id)
-            if started is not None:
-                slowdown = None if estimate is None else estimate.value
-                joined = Joined(time.time(), job.submission.job_key, slowdown)
-                started.note = started.note.with_joined(joined)
-                self._parts.spool.replace_placement(job_id, started.note.to_json())
+    def _tell_neighbours(self, began: Sequence[tuple[Admission, SpooledJob]]) -> None:
+        told: dict[str, _Started] = {}
+        for admission, job in began:
+            for job_id, estimate in admission.neighbours:
+                started = self._running.get(job_id)
+                if started is not None:
+                    slowdown = None if estimate is None else estimate.value
+                    joined = Joined(time.time(), job.submission.job_key, slowdown)
+                    started.note = started.note.with_joined(joined)
+                    told[job_id] = started
+        if told:
+            notes = {job_id: started.note.to_json() for job_id, started in told.items()}
+            self._parts.spool.replace_placements(notes)
 
     def _record(self, job: SpooledJob, run: EndedRun, note: PlacementNote | None) -> FinishedJob:
         parts = self._parts
@@ -235,3 +256,13 @@ class SchedulerLoop:
             return finished.outcome in RESUBMITTED
         lost_before = self._parts.spool.attempts_with(finished.job_id, Outcome.NODE_FAIL)
         return lost_before + 1 < self._parts.config.settings.max_attempts
+
+
+def _neighbour_keys(
+    admissions: Iterable[Admission], cards: Iterable[CardState], jobs: Mapping[str, SpooledJob]
+) -> dict[str, str]:
+    """Return the job keys of all neighbours, those of nobody's and of this cycle too."""
+    touched = {card_id for admission in admissions for card_id in admission.card_ids}
+    residents = (r for card in cards if card.card_id in touched for r in card.residents)
+    keys = {resident.job_id: resident.job_key for resident in residents}
+    return keys | {job_id: job.submission.job_key for job_id, job in jobs.items()}

@@ -10,6 +10,7 @@ from typing import TypeVar
 from data.domain import Card, Estimate, Placement, ServedModel
 from data.errors import PredictionInvalidError, WireError
 from data.wire import from_json
+from scheduler_client.forecast.quick_answers import quick_estimate, quick_placement
 
 T = TypeVar("T")
 
@@ -37,7 +38,8 @@ def placements_from(body: bytes, cards: Sequence[Card]) -> tuple[Placement, ...]
     PredictionInvalidError
         If the body says anything else, or something that cannot be.
     """
-    found = [_decoded(Placement, item) for item in _list(_object(body), "placements")]
+    items = _list(_object(body), "placements")
+    found = [quick_placement(item) or _decoded(Placement, item) for item in items]
     by_card = {placement.card_id: placement for placement in found}
     asked = {card.card_id for card in cards}
     if len(found) != len(cards) or by_card.keys() != asked:
@@ -55,7 +57,8 @@ def runtimes_from(body: bytes, jobs: int) -> tuple[Estimate, ...]:
     PredictionInvalidError
         If the body says anything else, or something that cannot be.
     """
-    found = [_decoded(Estimate, item) for item in _list(_object(body), "estimates")]
+    items = _list(_object(body), "estimates")
+    found = [quick_estimate(item) or _decoded(Estimate, item) for item in items]
     if len(found) != jobs:
         raise PredictionInvalidError(f"found {len(found)} estimates, wanted {jobs}")
     return tuple(_within("runtime", estimate, 0, MOST_RUNTIME_S) for estimate in found)

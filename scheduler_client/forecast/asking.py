@@ -7,9 +7,19 @@ from scheduler_client.policy.decisions import Level
 LEAST_TIME_S = 0.005
 """With less than this left in a cycle, nothing more is asked."""
 
+MARGIN = 1.25
+"""Questions differ: so much of what the last one took is kept for the next."""
+
 
 class Asking:
     """One cycle's questions: they share a deadline, and end with the first outage.
+
+    Parameters
+    ----------
+    deadline_s : float
+        Moment on the monotonic clock at which every answer must be here.
+    last_call_s : float
+        Moment after which nothing more is asked.
 
     Attributes
     ----------
@@ -21,8 +31,8 @@ class Asking:
         Whether any was answered.
     """
 
-    def __init__(self, deadline_s: float) -> None:
-        self._deadline_s = deadline_s
+    def __init__(self, deadline_s: float, last_call_s: float = float("inf")) -> None:
+        self._deadline_s, self._last_call_s = deadline_s, last_call_s
         self.error: PredictionError | None = None
         self.lacks_model = False
         self.was_answered = False
@@ -34,9 +44,13 @@ class Asking:
             return str(self.error)
         return "no model answers; its /readyz says why" if self.lacks_model else None
 
-    def may_go(self, now_s: float) -> bool:
-        """Return whether to ask one more."""
-        return self.error is None and self.left_s(now_s) > LEAST_TIME_S
+    def may_go(self, now_s: float, expected_s: float = 0.0) -> bool:
+        """Return whether to ask one more question, which takes about `expected_s`.
+
+        One that is cut off for want of time would look like an outage.
+        """
+        has_time = self.left_s(now_s) > max(LEAST_TIME_S, MARGIN * expected_s)
+        return self.error is None and has_time and now_s <= self._last_call_s
 
     def left_s(self, now_s: float) -> float:
         """Return the seconds left, by the monotonic clock."""

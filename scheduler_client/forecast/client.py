@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from data.errors import (
     PredictionUnavailableError,
 )
 from data.finished import finished_to_json
-from data.wire import to_json
+from data.wire import Json, to_json
 from scheduler_client.forecast.answers import (
     FinishedReceipt,
     error_text,
@@ -95,6 +95,8 @@ class PredictorClient:
             headers["Authorization"] = f"Bearer {token}"
         self._exchange = Exchange(url, headers)
         self._breakers: dict[str, CircuitBreaker] = {}
+        self._newest_cards: Sequence[Card] = ()
+        self._newest_cards_json = b"[]"
 
     def placements(
         self, job: JobRequest, cards: Sequence[Card], within_s: float | None = None
@@ -107,7 +109,7 @@ class PredictorClient:
         within_s : float, optional
             A shorter deadline than the client's.
         """
-        body = _json({"job": to_json(job), "cards": [to_json(card) for card in cards]})
+        body = b'{"job":%b,"cards":%b}' % (_json(_job_document(job)), self._cards_json(cards))
         question = _Question("POST", PLACEMENTS, body)
         return self._answer(question, lambda answer: placements_from(answer, cards), within_s)
 
@@ -115,7 +117,7 @@ class PredictorClient:
         self, jobs: Sequence[JobRequest], within_s: float | None = None
     ) -> tuple[Estimate, ...]:
         """Return the predicted whole runtime (s) of each of 1 to 2,000 `jobs`, in their order."""
-        body = _json({"jobs": [to_json(job) for job in jobs]})
+        body = _json({"jobs": [_job_document(job) for job in jobs]})
         question = _Question("POST", RUNTIME, body)
         return self._answer(question, lambda answer: runtimes_from(answer, len(jobs)), within_s)
 
@@ -141,6 +143,13 @@ class PredictorClient:
     def close(self) -> None:
         """Close idle connections."""
         self._exchange.close()
+
+    def _cards_json(self, cards: Sequence[Card]) -> bytes:
+        """Return cards as JSON; the same cards are asked about for every kind of job."""
+        if cards is not self._newest_cards:
+            self._newest_cards = cards
+            self._newest_cards_json = _json([_card_document(card) for card in cards])
+        return self._newest_cards_json
 
     def _answer(
         self, question: _Question, parsed: Callable[[bytes], T], within_s: float | None
@@ -196,3 +205,23 @@ class PredictorClient:
 
 def _json(document: object) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _card_document(card: Card) -> Json:
+    """Return a card as `to_json` does, without looking at it: the scheduler made it itself."""
+    return {
+        "card_id": card.card_id,
+        "gpu_model": card.gpu_model,
+        "free_mem_mib": card.free_mem_mib,
+        "residents": [{"job_id": r.job_id, "job_key": r.job_key} for r in card.residents],
+    }
+
+
+def _job_document(job: JobRequest) -> Json:
+    """Return a job as `to_json` does, without looking at it: it was checked when submitted."""
+    structure = None if job.structure is None else to_json(job.structure)
+    plain = {name: getattr(job, name) for name in _PLAIN_FIELDS}
+    return {**plain, "structure": structure}
+
+
+_PLAIN_FIELDS = tuple(f.name for f in fields(JobRequest) if f.name != "structure")

@@ -5,16 +5,16 @@ pending job gets a forecast, and the forecast says at which level it was made.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from data.domain import Card, Estimate, JobRequest, Placement
+from data.domain import Card, JobRequest, Placement
 from data.errors import PredictionError, PredictionRefusedError
 from scheduler_client.config import PredictionSettings
 from scheduler_client.events import log_fault
 from scheduler_client.forecast.asking import Asking, LevelWatch
 from scheduler_client.forecast.heuristic import heuristic_forecast
-from scheduler_client.forecast.last_good import Known, LastGood
+from scheduler_client.forecast.last_good import Classes, LastGood
 from scheduler_client.forecast.predictor import Predictor
 from scheduler_client.forecast.profiles import ProfileBook
 from scheduler_client.forecast.runtime_answers import RuntimeAnswers
@@ -34,7 +34,7 @@ class _Question:
     """A job, and examples of the classes of cards it might go to."""
 
     job: JobRequest
-    classes: tuple[CardClass, ...]
+    classes: Classes
     cards: tuple[Card, ...]
 
 
@@ -65,6 +65,8 @@ class Forecaster:
         self._refused_until_s: dict[JobClass, float] = {}
         self._rest_s = max(LEAST_REFUSAL_S, settings.fresh_s)
         self._newest_question: _Question | None = None
+        self._took_s = 0.0
+        self._classes: Classes = ()
         self._watch = LevelWatch("placements")
 
     @property
@@ -74,15 +76,19 @@ class Forecaster:
 
     def forecast(self, view: ClusterView, max_jobs_per_card: int) -> Predictions:
         """Return a forecast for every pending job of `view`, whatever the endpoint does."""
-        asking = Asking(self._clock() + self._settings.deadline_s)
+        now_s, settings = self._clock(), self._settings
+        asking = Asking(now_s + settings.deadline_s, now_s + settings.budget_s)
         jobs = [pending.job for pending in view.pending]
         classes = card_classes(view.cards, [job.job_key for job in jobs], max_jobs_per_card)
+        classes = self._classes = self._classes if classes == self._classes else classes
+        class_of = {job.job_id: JobClass.of(job) for job in jobs}
         examples: dict[JobClass, JobRequest] = {}
         for job in jobs:
-            examples.setdefault(JobClass.of(job), job)
+            examples.setdefault(class_of[job.job_id], job)
+        answered = self._asked(examples, classes, _Examples(view), asking)
         by_class = {
-            job_class: self._of_class(job, classes, view, asking)
-            for job_class, job in examples.items()
+            job_class: self._of_class(job_class, classes, job_class in answered, asking)
+            for job_class in examples
         }
         refused = self._refused_until_s.items()
         self._refused_until_s = {c: until_s for c, until_s in refused if c in by_class}
@@ -92,30 +98,58 @@ class Forecaster:
         self._watch.observe(max(levels, key=list(Level).index, default=Level.MODEL), asking)
         runtimes = self._runtimes.runtimes(jobs, asking)
         return {
-            job.job_id: replace(by_class[JobClass.of(job)], runtime=runtimes.get(job.job_id))
+            job.job_id: replace(by_class[class_of[job.job_id]], runtime=runtimes.get(job.job_id))
             for job in jobs
         }
 
+    def _asked(
+        self,
+        examples: Mapping[JobClass, JobRequest],
+        classes: Classes,
+        cards: "_Examples",
+        asking: Asking,
+    ) -> set[JobClass]:
+        """Ask what is unknown, then what is stale, the oldest first, as long as there is time.
+
+        Returns
+        -------
+        set of JobClass
+            Those about which a model answered everything that was asked.
+        """
+        now_s = self._clock()
+        open_: list[tuple[bool, float, int, JobClass, Classes]] = []
+        for number, job_class in enumerate(examples):
+            known = self._last_good.answers(job_class, classes, now_s)
+            if known.missing and self._may_ask(job_class):
+                row = (known.is_whole, known.oldest_s, number, job_class, known.missing)
+                open_.append(row)
+        answered = set()
+        for is_known, _, _, job_class, missing in sorted(open_, key=lambda found: found[:3]):
+            if is_known and self._clock() - now_s > self._settings.budget_s / 2:
+                break  # what is known, if stale, may wait for the next cycle
+            if asking.may_go(self._clock(), self._took_s):
+                question = _Question(examples[job_class], missing, cards.of(missing))
+                if self._ask(question, asking):
+                    answered.add(job_class)
+        return answered
+
     def _of_class(
-        self, job: JobRequest, classes: Sequence[CardClass], view: ClusterView, asking: Asking
+        self, job_class: JobClass, classes: Classes, is_answered: bool, asking: Asking
     ) -> JobForecast:
-        job_class = JobClass.of(job)
-        missing = self._last_good.missing(job_class, classes, self._clock())
-        if missing and self._may_ask(job_class) and asking.may_go(self._clock()):
-            cards = tuple(_example(card, number, view) for number, card in enumerate(missing))
-            missing = () if self._ask(_Question(job, missing, cards), asking) else missing
-        known = self._last_good.usable(job_class, classes, self._clock())
-        if not missing:
-            return _forecast(known, Level.MODEL)
-        shared = [card for card in classes if card.resident_keys]
-        if known and (not shared or any(card in known for card in shared)):
-            return _forecast(known, Level.LAST_GOOD)
+        known = self._last_good.answers(job_class, classes, self._clock())
+        is_well = asking.fault is None and self._may_ask(job_class)
+        if is_answered or (known.is_whole and (is_well or not known.missing)):
+            return JobForecast(None, known.memory, known.colocations, Level.MODEL)
+        is_shared = any(card.resident_keys for card in classes)
+        if known.memory and (not is_shared or any(c.resident_keys for c in known.colocations)):
+            return JobForecast(None, known.memory, known.colocations, Level.LAST_GOOD)
         fallback = heuristic_forecast(job_class, classes, self._profiles)
-        return replace(fallback, memory={**fallback.memory, **_memory(known)})
+        return replace(fallback, memory={**fallback.memory, **known.memory})
 
     def _ask(self, question: _Question, asking: Asking) -> bool:
         """Ask, and remember the answers; return whether a model gave them."""
         self._newest_question, job = question, question.job
+        began_s = self._clock()
         try:
             found = self._predictor.placements(job, question.cards, asking.left_s(self._clock()))
         except PredictionRefusedError as error:
@@ -125,6 +159,7 @@ class Forecaster:
         except PredictionError as error:
             asking.error = error
             return False
+        self._took_s = self._clock() - began_s
         asking.was_answered = True
         self._keep(JobClass.of(job), zip(question.classes, found, strict=True), asking)
         return not asking.lacks_model
@@ -136,13 +171,14 @@ class Forecaster:
         asking: Asking,
     ) -> None:
         """Remember what a model said; an endpoint without one has its own guess, no prediction."""
-        now_s = self._clock()
+        now_s, said = self._clock(), []
         for card, placement in answers:
             if card.resident_keys and placement.job_slowdown.model_version == NO_MODEL:
                 asking.lacks_model = True
                 self._refused_until_s[job_class] = now_s + self._rest_s
             else:
-                self._last_good.put(job_class, card, placement, now_s)
+                said.append((card, placement))
+        self._last_good.put(job_class, said, now_s)
 
     def _may_ask(self, job_class: JobClass) -> bool:
         """Return whether this very question was not refused a short while ago."""
@@ -154,15 +190,21 @@ class Forecaster:
             self._ask(self._newest_question, asking)
 
 
-def _forecast(known: Mapping[CardClass, Known], level: Level) -> JobForecast:
-    shared = {c: answer.colocation for c, answer in known.items() if c.resident_keys}
-    return JobForecast(memory=_memory(known), colocations=shared, level=level)
+class _Examples:
+    """Cards to ask with, made once for each set of classes."""
 
+    def __init__(self, view: ClusterView) -> None:
+        self._most_free_mib: dict[str, int] = {}
+        for card in view.cards:
+            known = self._most_free_mib.get(card.gpu_model, 0)
+            self._most_free_mib[card.gpu_model] = max(known, card.free_mem_mib)
+        self._made: dict[Classes, tuple[Card, ...]] = {}
 
-def _memory(known: Mapping[CardClass, Known]) -> dict[str, Estimate]:
-    return {card.gpu_model: answer.memory for card, answer in known.items()}
-
-
-def _example(card: CardClass, number: int, view: ClusterView) -> Card:
-    same = (state.free_mem_mib for state in view.cards if state.gpu_model == card.gpu_model)
-    return card.example(f"class-{number}", max(same, default=0))
+    def of(self, classes: Classes) -> tuple[Card, ...]:
+        if classes not in self._made:
+            free = self._most_free_mib
+            self._made[classes] = tuple(
+                card.example(f"class-{number}", free.get(card.gpu_model, 0))
+                for number, card in enumerate(classes)
+            )
+        return self._made[classes]

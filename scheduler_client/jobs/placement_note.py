@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from data.domain import Estimate
 from data.errors import WireError
-from data.wire import Json, from_json, to_json
+from data.wire import Json, from_json
 from scheduler_client.policy.decisions import Admission, Level
 
 
@@ -63,8 +63,22 @@ class PlacementNote:
         return replace(self, joined=(*self.joined, joined))
 
     def to_json(self) -> dict[str, Json]:
-        """Return the note as a JSON object."""
-        return to_json(self)
+        """Return the note as a JSON object, as `to_json` would; a cycle may write a thousand."""
+        return {
+            "policy": self.policy,
+            "card_ids": list(self.card_ids),
+            "mem_mib": list(self.mem_mib),
+            "level": self.level.value,
+            "reason": self.reason,
+            "is_guaranteed": self.is_guaranteed,
+            "slowdown": _estimate_document(self.slowdown),
+            "runtime": _estimate_document(self.runtime),
+            "neighbour_keys": list(self.neighbour_keys),
+            "joined": [
+                {"time": j.time, "neighbour_key": j.neighbour_key, "slowdown": j.slowdown}
+                for j in self.joined
+            ],
+        }
 
 
 def placement_note(
@@ -90,3 +104,16 @@ def read_note(document: object) -> PlacementNote | None:
         return from_json(PlacementNote, document)
     except WireError:  # an attempt of an older version: its decision does not matter any more
         return None
+
+
+def _estimate_document(estimate: Estimate | None) -> Json:
+    if estimate is None:
+        return None
+    return {
+        "value": estimate.value,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "model_version": estimate.model_version,
+        "source": estimate.source.value,
+        "in_domain": estimate.in_domain,
+    }

@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,6 +69,29 @@ class Attempt:
     placement: Json
 
 
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """An attempt that is about to run.
+
+    Attributes
+    ----------
+    start_time : float
+        Seconds since 1970, UTC.
+    placement : dict
+        What the scheduler wants to find again.
+    """
+
+    job_id: str
+    attempt: int
+    start_time: float
+    placement: dict[str, Json]
+
+    @property
+    def row(self) -> tuple[float, str, str, int]:
+        """The values of ``spool_sql.START``."""
+        return self.start_time, json.dumps(self.placement), self.job_id, self.attempt
+
+
 class Spool:
     """The submitted jobs of one installation in a SQLite file; any process may submit.
 
@@ -124,15 +147,28 @@ class Spool:
         SpoolError
             If that attempt is not pending: somebody else has started it.
         """
-        row = (start_time, json.dumps(placement), job_id, attempt)
-        with self._transaction() as connection:
-            if connection.execute(spool_sql.START, row).rowcount != 1:
-                raise SpoolError(f"job {job_id}: attempt {attempt} is not pending any more")
+        self.start_all([Starting(job_id, attempt, start_time, placement)])
 
-    def replace_placement(self, job_id: str, placement: dict[str, Json]) -> None:
-        """Write down more about a running attempt."""
+    def start_all(self, starting: Sequence[Starting]) -> None:
+        """Write down in one step that attempts are about to run, before any of them does.
+
+        Raises
+        ------
+        SpoolError
+            If one of them is not pending: nothing is then written.
+        """
         with self._transaction() as connection:
-            connection.execute(spool_sql.PLACEMENT, (json.dumps(placement), job_id))
+            for attempt in starting:
+                if connection.execute(spool_sql.START, attempt.row).rowcount != 1:
+                    raise SpoolError(
+                        f"job {attempt.job_id}: attempt {attempt.attempt} is not pending any more"
+                    )
+
+    def replace_placements(self, placements: Mapping[str, dict[str, Json]]) -> None:
+        """Write down more about running attempts, by job id."""
+        rows = [(json.dumps(placement), job_id) for job_id, placement in placements.items()]
+        with self._transaction() as connection:
+            connection.executemany(spool_sql.PLACEMENT, rows)
 
     def end(self, finished: FinishedJob, *, resubmit: bool) -> bool:
         """Write down how a running attempt ended, and what becomes of its job, in one step.

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -48,12 +48,18 @@ class _Judged:
     Attributes
     ----------
     fits : array of shape (n_groups,), bool
+    count : array of shape (n_groups,), int64
+        Cards of each group that the quota allows.
     scores : array of shape (n_groups,), float64
+    allowed : array of shape (n_owner_sets,), bool, optional
+        Whether the quota allows one card, by whose jobs are on it; None where it allows all
+        cards that the job asks for, whatever they are.
     """
 
     fits: Flags
+    count: Integers
     scores: Floats
-    is_free: bool
+    allowed: Flags | None
 
 
 def best_cards(search: Search) -> Choice:
@@ -61,34 +67,46 @@ def best_cards(search: Search) -> Choice:
 
     Cards are ranked by score, then by id; taken are the first that the quota allows together.
     """
-    groups = search.board.groups
-    count = groups.column("count")
+    groups, wanted = search.board.groups, search.demand.gpu_model
     refused = refusals(search)
+    count = groups.column("count")
     fits = count > 0
-    wanted = search.demand.gpu_model
     if wanted is not None:
         fits = fits & (groups.column("model") == _number(groups.models, wanted))
     facts: dict[str, float] = {}
     need = _need(search)
-    is_free = _is_free(search)
-    for reason, does in _tests(search, need, is_free=is_free):
+    roomy = np.where(need < 0, groups.column("residents") == 0, need <= groups.column("free"))
+    tests = [(Reason.MEMORY, roomy), *_tests(search)]
+    allowed = None if _is_free(search) else _quota(search)
+    for reason, does in tests:
         failing = fits & ~does
         if failing.any():
             refused[reason] += int(count[failing].sum())
             facts.update(_facts(reason, search, failing))
             fits = fits & does
+        if reason is Reason.MEMORY and allowed is not None:
+            before, count = count, _counted(search, allowed)
+            refused[Reason.QUOTA] += int((before - count)[fits].sum())
+            fits = fits & (count > 0)
     fitting = int(count[fits].sum())
     placed = None
     if fitting >= search.job.gpus:
-        judged = _Judged(fits, _scores(search, need), is_free)
-        placed = _best_gang(search, judged)
+        placed = _best_gang(search, _Judged(fits, count, _scores(search, need), allowed))
     return Choice(
         placed,
         fitting,
-        refused,
+        +refused,
         int(facts["free"]) if "free" in facts else None,
         facts.get("slowdown"),
     )
+
+
+def _counted(search: Search, allowed: Flags) -> Integers:
+    """Return how many cards of each group the quota allows."""
+    groups = search.board.groups
+    count = np.where(allowed[groups.cell_column("owners")], groups.cell_column("count"), 0)
+    sums = np.bincount(groups.cell_column("group"), count, minlength=len(groups.cells_of))
+    return sums.astype(np.int64)
 
 
 def _need(search: Search) -> Integers:
@@ -105,15 +123,11 @@ def _is_free(search: Search) -> bool:
     return search.board.ledger.book.allows(job.queue, {job.queue: float(job.gpus)})
 
 
-def _tests(search: Search, need: Integers, *, is_free: bool) -> list[tuple[Reason, Flags]]:
+def _tests(search: Search) -> list[tuple[Reason, Flags]]:
     groups, rules = search.board.groups, search.rules
-    residents = groups.column("residents")
-    roomy = np.where(need < 0, residents == 0, need <= groups.column("free"))
-    tests = [(Reason.MEMORY, roomy)]
-    if not is_free:
-        tests.append((Reason.QUOTA, _quota(search)[groups.column("owners")]))
+    tests = []
     if rules.asks:
-        worst, _, _ = search.outlook.columns(groups.card_classes)
+        worst, _, _ = search.outlook.columns()
         known = worst[groups.column("card_class")]
         tests.append((Reason.NO_PREDICTION, ~np.isnan(known)))
         tests.append((Reason.TOLERANCE, known <= rules.tolerance))
@@ -141,7 +155,7 @@ def _facts(reason: Reason, search: Search, failing: Flags) -> dict[str, float]:
     if reason is Reason.MEMORY:
         return {"free": float(groups.column("free")[failing].max())}
     if reason is Reason.TOLERANCE:
-        worst, _, _ = search.outlook.columns(groups.card_classes)
+        worst, _, _ = search.outlook.columns()
         return {"slowdown": float(worst[groups.column("card_class")[failing]].min())}
     return {}
 
@@ -155,7 +169,7 @@ def _scores(search: Search, need: Integers) -> Floats:
     mem = np.where(need < 0, free, need)
     capacity = np.maximum(1, total)
     if rules.asks:
-        _, contention, util = search.outlook.columns(groups.card_classes)
+        _, contention, util = search.outlook.columns()
         of_class = groups.column("card_class")
         cost, util_cost = contention[of_class], util[of_class]
         by_node = 0.5 * util_cost + 0.5 * (used + mem) / capacity
@@ -184,59 +198,61 @@ def _best_gang(search: Search, judged: _Judged) -> Placed | None:
 
 
 def _gang(search: Search, judged: _Judged, of_model: Integers) -> Placed | None:
-    groups, gpus = search.board.groups, search.job.gpus
-    count = groups.column("count")[of_model]
-    if int(count.sum()) < gpus:
+    """Return the first cards that the quota allows together; None where they are too few."""
+    if int(judged.count[of_model].sum()) < search.job.gpus:
         return None
-    scores = judged.scores[of_model]
-    if judged.is_free or gpus == 1:  # one by one they were allowed already
-        worst = _score_of_nth(scores, count, gpus)
-        of_model = of_model[scores >= worst]
-    chosen = _first_allowed(search, judged, of_model)
-    return None if chosen is None else _placed(search, *chosen)
-
-
-def _score_of_nth(scores: Floats, count: Integers, number: int) -> float:
-    """Return the score of the n-th best card."""
-    if number == 1:
-        return float(scores.max())
-    order = np.argsort(-scores, kind="stable")
-    return float(scores[order][np.searchsorted(np.cumsum(count[order]), number)])
-
-
-def _first_allowed(
-    search: Search, judged: _Judged, of_model: Integers
-) -> tuple[list[str], dict[str, float]] | None:
-    """Return the first cards that the quota allows together; None where they are too few.
-
-    A group whose cards the quota refuses is put aside until the next card has been taken.
-    """
-    groups, queue, book = search.board.groups, search.job.queue, search.board.ledger.book
-    owners = groups.column("owners")
-    heap = [(-float(judged.scores[g]), groups.ids[g][0], int(g), 0) for g in of_model]
-    heapify(heap)
-    aside: list[tuple[float, int]] = []
     changes: dict[str, float] = {}
     chosen: list[str] = []
-    while heap:
-        rank, card_id, group, place = heappop(heap)
-        together = added(changes, changes_beside(queue, groups.owner_sets[owners[group]]))
-        if not (judged.is_free or book.allows(queue, together)):
-            aside.append((rank, group))
+    for groups in _levels(judged.scores, of_model):
+        changes = _taken(search, judged.allowed, groups, chosen, changes)
+        if len(chosen) == search.job.gpus:
+            return _placed(search, chosen, changes)
+    return None
+
+
+def _levels(scores: Floats, of_model: Integers) -> Iterator[list[int]]:
+    """Yield groups of equal score together, the best first."""
+    order = of_model[np.argsort(-scores[of_model], kind="stable")]
+    ends = np.flatnonzero(np.diff(scores[order])) + 1
+    first = 0
+    for end in (*ends, len(order)):
+        yield [int(group) for group in order[first:end]]
+        first = end
+
+
+def _taken(
+    search: Search,
+    allowed: Flags | None,
+    of_level: list[int],
+    chosen: list[str],
+    changes: dict[str, float],
+) -> dict[str, float]:
+    """Take cards of one level by their ids, as many as are wanted; return the new changes.
+
+    A cell whose cards the quota refuses is put aside until the next card has been taken.
+    """
+    groups, queue, book = search.board.groups, search.job.queue, search.board.ledger.book
+    owners, ids = groups.cell_column("owners"), groups.ids
+    cells = [cell for group in of_level for cell in groups.cells_of[group] if ids[cell]]
+    heap = [(ids[c][0], c, 0) for c in cells if allowed is None or allowed[owners[c]]]
+    heapify(heap)
+    aside: list[int] = []
+    while heap and len(chosen) < search.job.gpus:
+        card_id, cell, place = heappop(heap)
+        together = added(changes, changes_beside(queue, groups.owner_sets[owners[cell]]))
+        if allowed is not None and not book.allows(queue, together):
+            aside.append(cell)
             continue
         changes = together
         chosen.append(card_id)
-        if len(chosen) == search.job.gpus:
-            return chosen, changes
-        if place + 1 < len(groups.ids[group]):
-            heappush(heap, (rank, groups.ids[group][place + 1], group, place + 1))
-        for other_rank, other in aside:
-            ids = groups.ids[other]
-            later = bisect_right(ids, card_id)
-            if other_rank == rank and later < len(ids):
-                heappush(heap, (rank, ids[later], other, later))
+        if place + 1 < len(ids[cell]):
+            heappush(heap, (ids[cell][place + 1], cell, place + 1))
+        for other in aside:
+            later = bisect_right(ids[other], card_id)
+            if later < len(ids[other]):
+                heappush(heap, (ids[other][later], other, later))
         aside = []
-    return None
+    return changes
 
 
 def _placed(search: Search, card_ids: Sequence[str], changes: dict[str, float]) -> Placed:

@@ -76,7 +76,6 @@ class _Cycle:
         self.queues = {queue.name: queue for queue in view.queues}
         self.pressure = pressure(view)
         self.capacity = Capacity(view.cards)
-        self.outlooks = Outlooks(rules.bound)
         self.order: Order = (
             FairOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
         )
@@ -91,6 +90,7 @@ class _Cycle:
         ledger, holds = Ledger(view), Holds()
         groups = CardGroups(view.cards, ledger.owners, rules.max_jobs_per_card, holds.numbers)
         self.ledger, self.board = ledger, Board(ledger, groups, holds)
+        self.outlooks = Outlooks(rules.bound, groups.card_classes)
 
     def search(self, pending: PendingJob) -> Search:
         """Return what a job's turn is about."""

@@ -96,7 +96,7 @@ class Occupancy:
         return all(len(self._cards[card_id].residents) == 1 for card_id in card_ids)
 
     def _check(self, launch: Launch) -> None:
-        unknown = set(launch.card_ids) - self._cards.keys()
+        unknown = [card_id for card_id in launch.card_ids if card_id not in self._cards]
         if unknown or not launch.card_ids:
             raise ClusterError(
                 f"job {launch.job_id}: found cards {shown(unknown)}, wanted known ones"

@@ -5,29 +5,80 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from scheduler_client.policy.colocation_table import ColocationTable
 from scheduler_client.policy.predictions import UNSHARED, CardClass, Colocation
 from scheduler_client.policy.scoring import Bound, contention, worst_slowdown
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Columns = tuple[Floats, Floats, Floats]
 
 
-class Outlook:
-    """The predictions for one kind of job, by the number of the card class.
+class Outlooks:
+    """The predictions of a cycle by the number of the card class.
 
     Parameters
     ----------
-    colocations : mapping of CardClass to Colocation
-        A class that is absent was not predicted.
     bound : Bound
+    card_classes : list of CardClass
+        What the numbers stand for; it only ever grows.
     """
 
-    def __init__(self, colocations: Mapping[CardClass, Colocation], bound: Bound) -> None:
-        self._colocations, self._bound = colocations, bound
-        self._rows: list[tuple[float, float, float]] = []
-        self._array = np.empty((0, 3))
+    def __init__(self, bound: Bound, card_classes: Sequence[CardClass]) -> None:
+        self._bound, self._card_classes = bound, card_classes
+        self._known: dict[int, Outlook] = {}
+        self._rows: dict[int, Integers] = {}
 
-    def columns(self, card_classes: Sequence[CardClass]) -> tuple[Floats, Floats, Floats]:
-        """Return what is predicted for each of `card_classes`, a list that only ever grows.
+    def of(self, colocations: Mapping[CardClass, Colocation]) -> "Outlook":
+        """Return the outlook of all jobs that share these predictions."""
+        # By identity: the predictions of a cycle outlive it, and hashing them costs more.
+        found = self._known.get(id(colocations))
+        if found is None:
+            found = self._known[id(colocations)] = Outlook(colocations, self)
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many card classes there are now."""
+        return len(self._card_classes)
+
+    def tabled(self, table: ColocationTable) -> Columns:
+        """Return what a table says of all card classes."""
+        rows = self._rows_of(table.index)
+        worst, cost = table.upper_terms if self._bound is Bound.UPPER else table.value_terms
+        if table.usable is not None:
+            worst = np.where(table.usable, worst, np.nan)
+        # One row more than the table has: what is not in it, and what needs no prediction.
+        worst, cost = np.append(worst, (np.nan, 1.0)), np.append(cost, (np.nan, 0.0))
+        return worst[rows], cost[rows], np.full(len(rows), np.nan)
+
+    def listed(self, colocations: Mapping[CardClass, Colocation]) -> Columns:
+        """Return what any mapping says of all card classes."""
+        rows = [_row(colocations, card, self._bound) for card in self._card_classes]
+        worst, cost, util = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+        return worst, cost, util
+
+    def _rows_of(self, index: Mapping[CardClass, int]) -> Integers:
+        known = self._rows.get(id(index))
+        if known is None or len(known) < self.size:
+            absent, alone = len(index), len(index) + 1
+            rows = [
+                index.get(card, absent) if card.resident_keys else alone
+                for card in self._card_classes
+            ]
+            known = self._rows[id(index)] = np.array(rows, dtype=np.int64)
+        return known
+
+
+class Outlook:
+    """The predictions for one kind of job."""
+
+    def __init__(self, colocations: Mapping[CardClass, Colocation], outlooks: Outlooks) -> None:
+        self._colocations, self._outlooks = colocations, outlooks
+        self._columns: Columns | None = None
+
+    def columns(self) -> Columns:
+        """Return what is predicted for each card class.
 
         Returns
         -------
@@ -35,32 +86,19 @@ class Outlook:
             The worst slowdown that joining causes (NaN where unpredicted), the summed slowdowns
             above 1, and the utilisation part of DeepShare's node cost (NaN where a model spoke).
         """
-        if len(self._rows) < len(card_classes):
-            self._rows += [self._row(found) for found in card_classes[len(self._rows) :]]
-            self._array = np.array(self._rows, dtype=np.float64)
-        worst, cost, util = self._array.T
-        return worst, cost, util
-
-    def _row(self, card_class: CardClass) -> tuple[float, float, float]:
-        unknown = None if card_class.resident_keys else UNSHARED
-        found = self._colocations.get(card_class, unknown)
-        if found is None:
-            return float("nan"), float("nan"), float("nan")
-        util = float("nan") if found.gpu_util_cost is None else found.gpu_util_cost
-        return worst_slowdown(found, self._bound), contention(found, self._bound), util
+        if self._columns is None or len(self._columns[0]) < self._outlooks.size:
+            if isinstance(self._colocations, ColocationTable):
+                self._columns = self._outlooks.tabled(self._colocations)
+            else:
+                self._columns = self._outlooks.listed(self._colocations)
+        return self._columns
 
 
-class Outlooks:
-    """One `Outlook` for all jobs of a cycle that share their predictions."""
-
-    def __init__(self, bound: Bound) -> None:
-        self._bound = bound
-        self._known: dict[int, Outlook] = {}
-
-    def of(self, colocations: Mapping[CardClass, Colocation]) -> Outlook:
-        """Return the outlook of a job with these predictions."""
-        # By identity: the predictions of a cycle outlive it, and hashing them costs more.
-        found = self._known.get(id(colocations))
-        if found is None:
-            found = self._known[id(colocations)] = Outlook(colocations, self._bound)
-        return found
+def _row(
+    colocations: Mapping[CardClass, Colocation], card: CardClass, bound: Bound
+) -> tuple[float, float, float]:
+    found = colocations.get(card, None if card.resident_keys else UNSHARED)
+    if found is None:
+        return float("nan"), float("nan"), float("nan")
+    util = float("nan") if found.gpu_util_cost is None else found.gpu_util_cost
+    return worst_slowdown(found, bound), contention(found, bound), util

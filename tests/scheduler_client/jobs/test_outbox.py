@@ -135,7 +135,7 @@ import sys
 from pathlib import Path
 from data.joblog import JobLog
 from scheduler_client.jobs.outbox import Outbox
-from tests.scheduler_client.test_outbox import jobs
+from tests.scheduler_client.jobs.test_outbox import jobs
 
 outbox, log = Outbox(Path(sys.argv[1])), JobLog(sys.argv[2])
 for job in jobs(400):

@@ -61,7 +61,7 @@ def test_a_started_job_runs_with_its_placement(spool):
     spool.start(job_id, 1, 6.0, {"card_ids": ["gpu0"]})
     (job,) = spool.jobs(JobState.RUNNING)
     assert (job.start_time, job.placement) == (6.0, {"card_ids": ["gpu0"]})
-    spool.replace_placement(job_id, {"card_ids": ["gpu0"], "joined": []})
+    spool.replace_placements({job_id: {"card_ids": ["gpu0"], "joined": []}})
     assert spool.jobs(JobState.RUNNING)[0].placement == {"card_ids": ["gpu0"], "joined": []}
     assert spool.jobs(JobState.PENDING) == ()
 

@@ -148,7 +148,7 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
             pending,
             demand_of(pending, forecast, capacity.largest_mib, rules.max_jobs_per_card),
             forecast,
-            Outlooks(rules.bound).of(forecast.colocations),
+            Outlooks(rules.bound, []).of(forecast.colocations),
             Board(ledger, CardGroups((), ledger.owners, 1, {}), Holds()),
             placing,
         )

@@ -4,15 +4,19 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler_client.policy.colocation_table import ColocationTable
 from scheduler_client.policy.decide import PolicyRules, decide
 from scheduler_client.policy.ledger import Ledger
+from scheduler_client.policy.outlook import Outlooks
 from scheduler_client.policy.policies import POLICIES, policy_named
+from scheduler_client.policy.predictions import CardClass, JobForecast
 from scheduler_client.policy.quota import most_gpus, unlent_gpus
-from scheduler_client.policy.scoring import bounded
+from scheduler_client.policy.scoring import Bound, bounded
 from scheduler_client.policy.view import ClusterView
 from tests.scheduler_client.policy.plain import plain_decisions
 from tests.scheduler_client.policy.situations import EPSILON, MOST_JOBS, examples, situations
@@ -131,11 +135,38 @@ def test_exclusive_never_shares_a_card(situation):
             assert [r.job_id for r in ledger.cards[card_id].residents] == [admission.job_id]
 
 
+def as_table(forecast: JobForecast) -> JobForecast:
+    known = forecast.colocations
+    index = {card: row for row, card in enumerate(known)}
+    return replace(forecast, colocations=ColocationTable.of(index, list(known.values())))
+
+
+@pytest.mark.parametrize("bound", list(Bound))
+@examples(100)
+@given(situation=situations())
+def test_a_table_of_colocations_is_the_mapping_it_was_made_of(bound, situation):
+    _, predictions = situation
+    for forecast in predictions.values():
+        table = as_table(forecast).colocations
+        assert dict(table) == forecast.colocations
+        classes = [*table, CardClass("A100"), CardClass("A100", ("nobody",))]
+        outlooks = Outlooks(bound, classes)
+        for column, other in zip(outlooks.tabled(table), outlooks.listed(dict(table)), strict=True):
+            assert np.array_equal(column, other, equal_nan=True)
+
+
 @pytest.mark.parametrize("order", ["fair", "fifo"])
 @examples(150)
-@given(situation=situations(), most_jobs=st.sampled_from([1, 2, 3]), asks=st.booleans())
-def test_groups_of_cards_decide_as_card_by_card(order, situation, most_jobs, asks):
+@given(
+    situation=situations(),
+    most_jobs=st.sampled_from([1, 2, 3]),
+    asks=st.booleans(),
+    tabled=st.booleans(),
+)
+def test_groups_of_cards_decide_as_card_by_card(order, situation, most_jobs, asks, tabled):
     view, predictions = situation
+    if tabled:
+        predictions = {job_id: as_table(forecast) for job_id, forecast in predictions.items()}
     rules = PolicyRules(order=order, max_jobs_per_card=most_jobs, asks=asks)
     decision = decide(view, predictions, rules)
     admitted, waits = plain_decisions(view, predictions, rules)
