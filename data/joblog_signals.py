@@ -137,6 +137,29 @@ class SignalTable:
             documents = connection.execute(query).scalars().all()
         return [loads(JobSignals, document) for document in documents]
 
+    def of_entries(self, first: int, last: int) -> Sequence[JobSignals]:
+        """Return what was measured alone of the jobs with these numbers in the log.
+
+        Parameters
+        ----------
+        first, last : int
+            Both are included.
+
+        Raises
+        ------
+        JobLogError
+            If the database cannot be read now.
+        """
+        query = (
+            sa.select(SIGNALS.c.document)
+            .join(JOBS, (JOBS.c.job_id == SIGNALS.c.job_id) & (JOBS.c.attempt == SIGNALS.c.attempt))
+            .where(JOBS.c.sequence.between(first, last))
+            .where(SIGNALS.c.sharing == str(Sharing.EXCLUSIVE))
+        )
+        with self._reading() as connection:
+            documents = connection.execute(query).scalars().all()
+        return [loads(JobSignals, document) for document in documents]
+
     def forget_empty(self) -> int:
         """Forget the attempts of which nothing was found, so that they are looked up again.
 

@@ -19,6 +19,7 @@ from pipelines.retraining.structure_lessons import DemandLesson, MemoryLesson
 from pipelines.retraining.watch import WatchRules
 from pipelines.retraining.watcher import LessonWatcher
 from pipelines.runtime.lesson import RuntimeLesson
+from pipelines.telemetry.enriched import with_telemetry
 
 SEED = 7
 
@@ -89,7 +90,9 @@ Lessons = Callable[[FinishedJobs], Sequence[Lesson]]
 
 
 def _interference(settings: Settings) -> Lessons:
-    return lambda jobs: [InterferenceLesson(initial_runs(settings), jobs, SEED)]
+    return lambda jobs: [
+        InterferenceLesson(initial_runs(settings), _measured(settings, jobs), SEED)
+    ]
 
 
 def _runtime(settings: Settings) -> Lessons:
@@ -106,10 +109,15 @@ def _newest_runtime(settings: Settings) -> Lessons:
 
 
 def _structure(settings: Settings) -> Lessons:
-    return lambda jobs: [
-        MemoryLesson(initial_memory_runs(settings), jobs, SEED),
-        DemandLesson(initial_memory_runs(settings), jobs, SEED),
-    ]
+    def lessons(jobs: FinishedJobs) -> Sequence[Lesson]:
+        known, measured = initial_memory_runs(settings), _measured(settings, jobs)
+        return [MemoryLesson(known, measured, SEED), DemandLesson(known, measured, SEED)]
+
+    return lessons
+
+
+def _measured(settings: Settings, jobs: FinishedJobs) -> FinishedJobs:
+    return with_telemetry(settings.joblog_url, jobs)
 
 
 LESSONS: Mapping[str, Callable[[Settings], Lessons]] = {

@@ -129,12 +129,17 @@ def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> Re
 
 
 def is_evidence(job: FinishedJob, kind: str) -> bool:
-    """Return whether `job` may become a training row of `kind`; the audit has the last word."""
+    """Return whether `job` may become a training row of `kind`; the audit has the last word.
+
+    A job that its own cluster did not measure may have been measured by a Prometheus.
+    """
     if job.outcome != Outcome.OK:
         return False
     if kind == "interference":
         return any(segment.neighbour_keys for segment in job.segments)
-    return kind == "runtime" or (job.structure is not None and "gpu_mem_peak_mib" in job.signals)
+    was_alone = any(not segment.neighbour_keys for segment in job.segments)
+    is_measured = "gpu_mem_peak_mib" in job.signals or (not job.signals and was_alone)
+    return kind == "runtime" or (job.structure is not None and is_measured)
 
 
 def due(state: RetrainState, rules: RetrainRules, now: float) -> dict[str, Cause]:

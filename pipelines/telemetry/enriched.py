@@ -6,6 +6,7 @@ from dataclasses import replace
 from data.domain import FinishedJob
 from data.joblog_signals import SignalTable
 from data.prometheus.job_signals import JobSignals, Sharing
+from pipelines.retraining.finished_jobs import FinishedJobs
 
 
 def enriched(jobs: Sequence[FinishedJob], found: Iterable[JobSignals]) -> list[FinishedJob]:
@@ -42,16 +43,19 @@ def enriched(jobs: Sequence[FinishedJob], found: Iterable[JobSignals]) -> list[F
     ]
 
 
-def enriched_from(joblog_url: str, jobs: Sequence[FinishedJob]) -> list[FinishedJob]:
-    """Return the jobs with the signals that are kept beside their log.
+def with_telemetry(joblog_url: str, finished: FinishedJobs) -> FinishedJobs:
+    """Return the entries of a log with the signals that are kept beside it.
 
     Raises
     ------
     JobLogError
         If the database cannot be read now.
     """
+    if not len(finished.sequences):
+        return finished
     with SignalTable(joblog_url) as table:
-        return enriched(jobs, table.all(Sharing.EXCLUSIVE))
+        found = table.of_entries(finished.sequences[0], finished.sequences[-1])
+    return replace(finished, jobs=enriched(finished.jobs, found))
 
 
 def _lacking(job: FinishedJob, more: dict[str, float]) -> dict[str, float]:

@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 
 from data.dcgm import GPU_UTIL, SM_ACTIVE
-from data.domain import FinishedJob, Outcome, Segment
+from data.domain import FinishedJob, ModelStructure, Outcome, Segment
 from data.errors import TelemetryError
 from data.joblog import JobLog
 from data.joblog_signals import SignalTable
 from data.prometheus.config import TelemetryConfig
-from data.prometheus.job_signals import NO_ALLOCATION
+from data.prometheus.job_signals import NO_ALLOCATION, JobSignals, Sharing
+from data.settings import Settings
+from pipelines.retraining.duties import LESSONS
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.state import is_evidence
 from pipelines.telemetry.check import checked_cards, checked_text
-from pipelines.telemetry.enriched import enriched_from
+from pipelines.telemetry.enriched import with_telemetry
 from pipelines.telemetry.profiles import profiles_by_sharing, profiles_text, stored_profiles
 from pipelines.telemetry.pull import Pulled, follow, pull
 from tests.data.prometheus.memory_source import MemorySource, held, series
@@ -80,8 +84,12 @@ def test_what_is_found_reaches_what_is_trained_from(table):
     pull(table, source(), CONFIG, now=400.0)
     own = [{"gpu_util_mean": 0.9, "gpu_util_std": 0.0}, {}, {}]
     jobs = [job(j.job_id, j.start_time, (100,), signals=s) for j, s in zip(JOBS, own, strict=True)]
-    found = enriched_from(table.url, jobs)
+    found = with_telemetry(table.url, FinishedJobs("log", [1, 2, 3], jobs)).jobs
     assert [one.signals.get("gpu_util_mean") for one in found] == [0.9, pytest.approx(0.4), None]
+    some = with_telemetry(table.url, FinishedJobs("log", [3], jobs[2:])).jobs
+    assert [one.signals for one in some] == [{}]
+    nothing = FinishedJobs("log", [], [])
+    assert with_telemetry(table.url, nothing) is nothing
 
 
 def test_profiles_keep_exclusive_and_light_sharing_apart(table):
@@ -153,3 +161,14 @@ def test_without_jobs_or_without_samples_a_check_says_what_to_do():
     assert idle.is_usable
     assert "is the scheduler's /metrics scraped?" in checked_text(idle)
     assert not checked_cards(MemorySource(), CONFIG, 1000.0).is_usable
+
+
+def test_jobs_that_only_prometheus_measured_teach_memory_and_count_as_evidence(table, tmp_path):
+    structure = ModelStructure("dlrm", 512, embedding_rows=10**6)
+    described = [job(j.job_id, j.start_time, (100,), structure=structure) for j in JOBS]
+    assert all(is_evidence(one, "memory") for one in described)
+    assert not is_evidence(JOBS[0], "memory")
+    table.put([JobSignals("1", 1, Sharing.EXCLUSIVE, 9.0, 3, {"gpu_mem_peak_mib": 4000.0})])
+    settings = Settings.from_mapping({"COLOCAST_JOBLOG_URL": table.url}, tmp_path)
+    lesson, _ = LESSONS["memory"](settings)(FinishedJobs("log", [1, 2, 3], described))
+    assert lesson.sequences.tolist() == [1]
