@@ -18,8 +18,8 @@ class Allocation:
     Attributes
     ----------
     uuids : mapping of card id to UUID
-        Only cards of the job's segments. A card id that two machines share is told apart by
-        the job, which holds one of them.
+        Only cards of the job's segments; empty where a card has two, as when two schedulers
+        name a job alike.
     strangers : tuple of arrays
         Of every other job on one of these cards, when it was seen there (s since 1970, UTC).
     """
@@ -40,7 +40,7 @@ def allocation(
     """
     start, finish = job.start_time, job.finish_time + slack_s
     mine = {labels.job_id: job.job_id, labels.attempt: str(job.attempt)}
-    own = source.samples(selector([labels.metric], mine), start, finish)
+    own = source.samples(selector([labels.metric], {**labels.match, **mine}), start, finish)
     uuids = _uuids(own, labels, {segment.card_id for segment in job.segments})
     if not uuids:
         return Allocation({})
@@ -78,8 +78,13 @@ def unshared(
 
 
 def _uuids(own: Sequence[Series], labels: AllocationLabels, cards: set[str]) -> dict[str, str]:
-    pairs = ((one.labels.get(labels.card), one.labels.get(labels.uuid)) for one in own)
-    return {card: uuid for card, uuid in pairs if card in cards and uuid is not None}
+    named = {
+        (card, uuid)
+        for one in own
+        if (card := one.labels.get(labels.card)) in cards and (uuid := one.labels.get(labels.uuid))
+    }
+    found = {card: uuid for card, uuid in named if card is not None}
+    return found if len(found) == len(named) else {}
 
 
 def _is_mine(one: Series, job: FinishedJob, labels: AllocationLabels) -> bool:

@@ -40,13 +40,20 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class AllocationLabels:
-    """The scheduler's own series: 1 for each card of each running job."""
+    """The scheduler's own series: 1 for each card of each running job.
+
+    Attributes
+    ----------
+    match : mapping of label to value
+        What else a job's own series must carry, where several schedulers are scraped.
+    """
 
     metric: str = dcgm.ALLOCATION_INFO
     uuid: str = dcgm.UUID_LABEL
     card: str = "card"
     job_id: str = "job_id"
     attempt: str = "attempt"
+    match: Mapping[str, str] = field(default_factory=dict)
 
 
 def _dcgm(unit: str, *names: str) -> tuple[Reading, ...]:
@@ -96,7 +103,8 @@ class TelemetryConfig:
     slack_s : float
         For so long after its end a job may still be shown on its card by the scheduler.
     longest_gap_s : float
-        A sample stands for no more than this before it; longer gaps are not filled.
+        A sample stands for no more than this before it, nor than twice the usual distance of
+        samples; longer gaps are not filled.
     least_coverage : float
         Share of an interval's time, in [0, 1], that a signal's samples must cover.
     timeout_s : float

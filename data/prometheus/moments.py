@@ -11,6 +11,7 @@ from data.prometheus.source import Floats
 Interval = tuple[float, float]
 """Start and finish, seconds since 1970, UTC."""
 FEWEST_FOR_SPREAD = 2
+USUAL_GAPS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,18 @@ def weighted(
         At the beginning of each interval so much is left out: a sample there may show what was
         before.
     longest_gap_s : float
-        No sample stands for more: in a gap nothing was measured, and nothing is filled in.
+        No sample stands for more, nor for more than twice the median distance between samples:
+        in a gap nothing was measured, and nothing is filled in.
 
     Examples
     --------
-    >>> samples = Samples(np.array([10.0, 20.0, 90.0]), np.array([0.0, 1.0, 0.5]))
+    >>> samples = Samples(np.array([10.0, 20.0, 30.0, 90.0]), np.array([0.0, 1.0, 1.0, 0.5]))
     >>> found = weighted(samples, [(0.0, 100.0)], delay_s=0.0, longest_gap_s=30.0)
     >>> found.seconds.tolist(), found.covered_s
-    ([10.0, 10.0, 30.0], 50.0)
+    ([10.0, 10.0, 10.0, 20.0], 50.0)
     """
+    usual_s = float(np.median(np.diff(samples.times))) if len(samples.times) > 1 else np.inf
+    most_s = min(longest_gap_s, USUAL_GAPS * usual_s)
     seconds, values = [np.empty(0)], [np.empty(0)]
     for start, finish in intervals:
         first = start + delay_s
@@ -61,7 +65,7 @@ def weighted(
         times = samples.times[within]
         if len(times):
             before = np.concatenate([[first], times[:-1]])
-            seconds.append(np.minimum(times - before, longest_gap_s))
+            seconds.append(np.minimum(times - before, most_s))
             values.append(samples.values[within])
     return Weighted(np.concatenate(seconds), np.concatenate(values))
 

@@ -13,7 +13,10 @@ from data.settings import Settings
 @click.option("--once", is_flag=True, help="With --demo: end after the summary.")
 @click.option("--slots", type=click.IntRange(min=1), help="Use at most so many cards.")
 def command(demo: bool, once: bool, slots: int | None) -> None:
-    """Start everything, print the addresses, and end it all on Ctrl-C or SIGTERM."""
+    """Start everything, print the addresses, and end it all on Ctrl-C or SIGTERM.
+
+    Where COLOCAST_PROMETHEUS_URL names a Prometheus, finished jobs are looked up there too.
+    """
     from pipelines.demo.whole_loop import run_loop, sample_demo
     from pipelines.services.parts import (
         Plan,
@@ -22,6 +25,7 @@ def command(demo: bool, once: bool, slots: int | None) -> None:
         scheduler,
         start,
         start_trained,
+        telemetry,
         watch,
     )
     from pipelines.services.processes import ServiceGroup
@@ -35,7 +39,8 @@ def command(demo: bool, once: bool, slots: int | None) -> None:
             click.echo("\n" + "\n".join(summary) + "\n")
         else:
             plan = Plan(slots=slots)
-            start(group, *(make(settings, os.environ, plan) for make in (retrainer, scheduler)))
+            parts = (retrainer, scheduler, telemetry)
+            start(group, *(make(settings, os.environ, plan) for make in parts))
         for name, address in addresses(settings).items():
             click.echo(f"{name:<9} {address}")
         if not (demo and once):

@@ -12,6 +12,7 @@ from data.settings import Settings
 from pipelines.services.processes import Service, ServiceGroup
 
 HOST = "127.0.0.1"
+PROMETHEUS_URL = "COLOCAST_PROMETHEUS_URL"
 COLOCAST = (sys.executable, "-m", "pipelines")
 # Measured (MLflow 3.17): job execution starts eight more processes and 670 MB for nothing we use.
 MLFLOW_QUIET = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
@@ -106,6 +107,15 @@ def retrainer(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Ser
         *("--watch-jobs", str(plan.watch_jobs)),
     )
     return Service("retrainer", command, child_environment(settings, environ))
+
+
+def telemetry(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Service | None:
+    """Return what looks up finished jobs in a Prometheus, or None where none is named."""
+    del plan
+    if not environ.get(PROMETHEUS_URL):
+        return None
+    command = (*COLOCAST, "telemetry", "pull", "--follow")
+    return Service("telemetry", command, child_environment(settings, environ))
 
 
 def scheduler(settings: Settings, environ: Mapping[str, str], plan: Plan) -> Service:

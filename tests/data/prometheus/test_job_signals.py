@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from data.dcgm import FB_USED, GPU_UTIL, PCIE_RX_BYTES, PCIE_TX_BYTES, SM_ACTIVE
+from data.dcgm import ALLOCATION_INFO, FB_USED, GPU_UTIL, PCIE_RX_BYTES, PCIE_TX_BYTES, SM_ACTIVE
 from data.domain import PROFILE_COLUMNS, FinishedJob, Outcome, Segment
-from data.prometheus.config import Reading, TelemetryConfig
+from data.prometheus.config import AllocationLabels, Reading, TelemetryConfig
 from data.prometheus.job_signals import (
     NEVER_ALONE,
     NO_ALLOCATION,
@@ -92,6 +92,17 @@ def test_who_is_just_leaving_does_not_spoil_an_interval():
 def test_a_card_that_is_not_known_for_sure_gives_nothing(allocations, note):
     (own,) = found(job(), *allocations, gpu(GPU_UTIL, 40, "GPU-other"))
     assert (own.signals, own.note) == ({}, note)
+
+
+def test_a_card_with_two_uuids_is_not_known_until_the_right_scheduler_is_named():
+    mine = series(
+        ALLOCATION_INFO, T, [1.0] * len(T), UUID="GPU-1", card="g0", job_id="1", attempt="1",
+        cluster="here",
+    )  # fmt: skip
+    both = [mine, held(T, "GPU-2"), gpu(GPU_UTIL, 40), gpu(GPU_UTIL, 90, "GPU-2")]
+    assert found(job(), *both)[0].note == NO_ALLOCATION
+    here = TelemetryConfig(allocation=AllocationLabels(match={"cluster": "here"}))
+    assert found(job(), *both, config=here)[0].signals["gpu_util_mean"] == pytest.approx(0.4)
 
 
 def test_a_job_without_a_placement_asks_nothing():

@@ -23,9 +23,11 @@ def test_what_may_still_show_the_one_before_is_left_out():
 
 
 def test_a_gap_is_not_filled():
-    found = weighted(samples([10, 20, 500], [0, 0, 1]), [(0, 500)], 0.0, 15.0)
-    assert found.covered_s == 35
-    assert mean_and_std(found)[0] == pytest.approx(15 / 35)
+    times, values = [10, 20, 30, 500], [0, 0, 0, 1]
+    found = weighted(samples(times, values), [(0, 500)], 0.0, 15.0)
+    assert found.covered_s == 45
+    assert mean_and_std(found)[0] == pytest.approx(15 / 45)
+    assert weighted(samples(times, values), [(0, 500)], 0.0, 1e9).covered_s == 50
 
 
 def test_no_sample_gives_nothing():
