@@ -25,7 +25,7 @@ class _Backend:
         )
         history = RuntimeHistory()
         self._predictor = Predictor(
-            {bundle.spec.name: bundle}, lambda jobs: history.transform(requests_frame(jobs))
+            {bundle.spec.name: bundle}, lambda jobs, _: history.transform(requests_frame(jobs))
         )
         self._predictor.warm()
 

@@ -12,7 +12,14 @@ from features.finished_index import FinishedIndex
 from features.history_levels import CLUSTER_LEVELS, LEVELS, USER_LEVELS, Level
 from features.kriging import Kriged, kriged
 from features.requests import REQUEST_FEATURES, limit_log, request_features
-from features.window_statistics import STATISTICS, Window, window_statistics
+from features.started_jobs import (
+    STARTED_STATISTICS,
+    STARTED_WINDOW,
+    RunningNow,
+    Started,
+    started_statistics,
+)
+from features.window_statistics import FLOOR_S, STATISTICS, Window, window_statistics
 
 Floats = NDArray[np.float64]
 Columns = dict[str, Floats]
@@ -38,15 +45,15 @@ CLUSTER_FEATURES = (
 USER_FEATURES = (
     *CLUSTER_FEATURES,
     *(f"{level.name}_{name}" for level in USER_LEVELS for name in _LEVEL_FEATURES),
+    *(f"{level.name}_{name}" for level in USER_LEVELS for name in STARTED_STATISTICS),
 )
 """Input of ``colocast-runtime-user``."""
 
 ROW_COLUMNS = (*USER_FEATURES, ANCHOR, USER_OFFSET, EVIDENCE)
-FLOOR_S = 0.1
 WINDOW = 16  # 8 lose 0.025 of log R² at the start, 32 gain 0.003 (DRAC, first weeks)
 CHUNK = 32_768  # rows a pass: 4 MiB a matrix, whatever is asked
 KEY_COLUMNS = ("user", "queue", "job_key", "gpus", "cpus", "mem_mib", "limit_s")
-_STORED = ("submit_time", "finish_time", "runtime_log", "limit_log")
+_STORED = ("submit_time", "start_time", "finish_time", "runtime_log", "limit_log")
 
 
 class RuntimeHistory:
@@ -60,7 +67,8 @@ class RuntimeHistory:
     >>> history = RuntimeHistory()
     >>> job = pd.DataFrame({"job_id": ["1"], "attempt": [0.0], "user": ["ada"], "queue": ["q"],
     ...     "job_key": ["resnet"], "gpus": [1.0], "cpus": [4.0], "mem_mib": [64.0],
-    ...     "limit_s": [600.0], "submit_time": [0.0], "finish_time": [70.0], "runtime_s": [60.0]})
+    ...     "limit_s": [600.0], "submit_time": [0.0], "start_time": [10.0],
+    ...     "finish_time": [70.0], "runtime_s": [60.0]})
     >>> history.observe(job)
     >>> same = job.assign(submit_time=100.0)
     >>> float(np.exp(history.transform(same).loc[0, "anchor_log"]).round())
@@ -71,6 +79,7 @@ class RuntimeHistory:
 
     def __init__(self) -> None:
         self._indices = {level.name: FinishedIndex() for level in LEVELS}
+        self._starts = {level.name: FinishedIndex() for level in USER_LEVELS}
         self._stored: Columns = {name: np.empty(0) for name in _STORED}
 
     def __len__(self) -> int:
@@ -87,27 +96,39 @@ class RuntimeHistory:
         """
         positions = np.arange(len(self), len(self) + len(jobs))
         identities = row_digests([jobs["job_id"], jobs["attempt"].astype("float64")])
-        finish_time = jobs["finish_time"].to_numpy(np.float64)
+        times = {
+            name: jobs[name].to_numpy(np.float64)
+            for name in ("submit_time", "start_time", "finish_time")
+        }
         for level, keys in _keyed(jobs):
-            self._indices[level.name].add(keys, finish_time, identities, positions)
-        more = {
-            "submit_time": jobs["submit_time"].to_numpy(np.float64),
-            "finish_time": finish_time,
+            self._indices[level.name].add(keys, times["finish_time"], identities, positions)
+            if level.name in self._starts:
+                self._starts[level.name].add(keys, times["start_time"], identities, positions)
+        more = times | {
             "runtime_log": runtime_log(jobs),
             "limit_log": limit_log(jobs["limit_s"]).to_numpy(np.float64),
         }
         self._stored = {name: np.append(self._stored[name], more[name]) for name in _STORED}
 
-    def transform(self, requests: pd.DataFrame, as_of: Floats | None = None) -> pd.DataFrame:
+    def transform(
+        self,
+        requests: pd.DataFrame,
+        as_of: Floats | None = None,
+        running: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
         """Describe requests by what was known at a moment; reads only.
 
         Parameters
         ----------
-        requests : DataFrame of shape (n, >= 8)
+        requests : DataFrame of shape (n, >= 9)
             ``features.requests.REQUEST_COLUMNS``.
         as_of : float64 array of shape (n,), optional
             The moment of each row (s since 1970, UTC): only jobs that finished before it are
-            seen. Without it, all observed jobs are, and ages are told from the newest of them.
+            seen, and those that had started before it are seen to run. Without it, all observed
+            jobs are, and ages are told from the newest of them.
+        running : DataFrame of shape (m, 10), optional
+            Jobs that run at the moment of the question and were not observed yet:
+            ``features.requests.REQUEST_COLUMNS`` and ``elapsed_s``. No job counts for itself.
 
         Returns
         -------
@@ -121,12 +142,16 @@ class RuntimeHistory:
             as_of = np.maximum(requests["submit_time"].to_numpy(np.float64), newest)
         starts = range(0, len(requests), CHUNK) or range(1)
         parts = [
-            self._transformed(requests.iloc[start : start + CHUNK], as_of[start : start + CHUNK])
+            self._transformed(
+                requests.iloc[start : start + CHUNK], as_of[start : start + CHUNK], running
+            )
             for start in starts
         ]
         return pd.concat(parts)
 
-    def _transformed(self, requests: pd.DataFrame, as_of: Floats) -> pd.DataFrame:
+    def _transformed(
+        self, requests: pd.DataFrame, as_of: Floats, running: pd.DataFrame | None
+    ) -> pd.DataFrame:
         described = request_features(requests)
         columns = {name: described[name].to_numpy(np.float64) for name in REQUEST_FEATURES}
         submit_time = requests["submit_time"].to_numpy(np.float64)
@@ -142,6 +167,10 @@ class RuntimeHistory:
         columns[EVIDENCE] = np.max([level.explained for level in told.values()], axis=0)
         for name, window in windows.items():
             columns |= _level_columns(name, window, told[name], columns[ANCHOR], cluster)
+        guess = columns[ANCHOR] + columns[USER_OFFSET]
+        for name, started in self._started(requests, as_of, running).items():
+            values_of = started_statistics(started, submit_time, guess)
+            columns |= {f"{name}_{kind}": column for kind, column in values_of.items()}
         values = np.column_stack([columns[name] for name in ROW_COLUMNS])
         return pd.DataFrame(values, index=requests.index, columns=list(ROW_COLUMNS))
 
@@ -158,6 +187,32 @@ class RuntimeHistory:
         )
         residuals = stored["runtime_log"] - prior_log(stored["limit_log"])
         return window, kriged(residuals, stored["submit_time"], submit_time, level.kernel)
+
+    def _started(
+        self, requests: pd.DataFrame, as_of: Floats, running: pd.DataFrame | None
+    ) -> dict[str, Started]:
+        found = {}
+        now = {} if running is None else {level.name: keys for level, keys in _keyed(running)}
+        for level, keys in _keyed(requests):
+            if level.name not in self._starts:
+                continue
+            started = self._started_before(level, keys, as_of)
+            if running is not None and len(running):
+                names = column_digests(requests["job_id"])
+                others = RunningNow(now[level.name], running).started(keys, names)
+                started = started.with_others(others)
+            found[level.name] = started
+        return found
+
+    def _started_before(self, level: Level, keys: Digests, as_of: Floats) -> Started:
+        positions, _ = self._starts[level.name].window(keys, as_of, STARTED_WINDOW)
+        names = ("submit_time", "start_time", "finish_time", "runtime_log")
+        submit_time, start_time, finish_time, lasted = (
+            _taken(self._stored[name], positions) for name in names
+        )
+        ago_s = as_of[:, None] - start_time
+        is_running = finish_time >= as_of[:, None]
+        return Started(ago_s, np.where(is_running, ago_s, np.exp(lasted)), is_running, submit_time)
 
 
 def runtime_log(jobs: pd.DataFrame) -> Floats:

@@ -1,6 +1,6 @@
 """What a job asks for, as columns: known at submission, and free of who asks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,7 @@ import pandas as pd
 from data.domain import JobRequest
 
 REQUEST_COLUMNS = (
+    "job_id",
     "user",
     "queue",
     "job_key",
@@ -18,6 +19,8 @@ REQUEST_COLUMNS = (
     "limit_s",
 )
 """The columns of ``JOBS`` that are known at submission; a requests frame holds these."""
+
+TEXTS = ("job_id", "user", "queue", "job_key")
 
 REQUEST_FEATURES = (
     "gpus",
@@ -42,7 +45,7 @@ def requests_frame(requests: Iterable[JobRequest]) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame of shape (n, 8), RangeIndex
+    DataFrame of shape (n, 9), RangeIndex
         ``REQUEST_COLUMNS``: text, moments in seconds since 1970 (UTC), counts, MiB, seconds;
         NaN where the request does not say.
 
@@ -52,10 +55,30 @@ def requests_frame(requests: Iterable[JobRequest]) -> pd.DataFrame:
     >>> frame[["user", "gpus", "limit_s"]].to_dict("records")
     [{'user': 'ada', 'gpus': 1.0, 'limit_s': 60.0}]
     """
-    rows = [tuple(getattr(request, name) for name in REQUEST_COLUMNS) for request in requests]
-    frame = pd.DataFrame(rows, columns=list(REQUEST_COLUMNS))
-    numbers = dict.fromkeys(REQUEST_COLUMNS[3:], "float64")
-    return frame.astype({"user": "str", "queue": "str", "job_key": "str", **numbers})
+    return _frame(requests, REQUEST_COLUMNS)
+
+
+def running_frame(running: Iterable[JobRequest]) -> pd.DataFrame:
+    """Return one row a running job, as history reads them beside finished ones.
+
+    Parameters
+    ----------
+    running : iterable of JobRequest
+        ``elapsed_s`` says how long each has been running.
+
+    Returns
+    -------
+    DataFrame of shape (n, 10), RangeIndex
+        ``REQUEST_COLUMNS`` and ``elapsed_s`` (s).
+    """
+    return _frame(running, (*REQUEST_COLUMNS, "elapsed_s"))
+
+
+def _frame(requests: Iterable[JobRequest], names: Sequence[str]) -> pd.DataFrame:
+    rows = [tuple(getattr(request, name) for name in names) for request in requests]
+    texts = dict.fromkeys(TEXTS, "str")
+    numbers = dict.fromkeys([name for name in names if name not in TEXTS], "float64")
+    return pd.DataFrame(rows, columns=list(names)).astype({**texts, **numbers})
 
 
 def request_features(requests: pd.DataFrame) -> pd.DataFrame:

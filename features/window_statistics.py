@@ -11,6 +11,9 @@ Flags = NDArray[np.bool_]
 RANK_HALF_LIFE = 8.0
 """Jobs after which an older one counts half (of 4, 8 and 16, on the first weeks of DRAC)."""
 
+FLOOR_S = 0.1
+"""What a shorter runtime counts as."""
+
 SHORT_LOG = float(np.log(60.0))
 NEAR_LIMIT_LOG = float(np.log(0.95))
 STATISTICS = ("jobs", "mean", "median", "low", "high", "last", "spread", "short", "timeout", "age")

@@ -44,7 +44,7 @@ INTERFERENCE, RUNTIME_CLUSTER, RUNTIME_USER, MEMORY, DEMAND = REGISTERED_MODELS
 
 PEAK = "gpu_mem_peak_mib"
 
-RuntimeFeatures = Callable[[Sequence[JobRequest]], pd.DataFrame]
+RuntimeFeatures = Callable[[Sequence[JobRequest], Sequence[JobRequest]], pd.DataFrame]
 """From requests to ``features.history.USER_FEATURES``, read from the history as it is now."""
 
 
@@ -100,15 +100,20 @@ class Predictor:
             raise UnknownProfileError(sorted(unprofiled))
         return tuple(model.estimates(keys))
 
-    def runtimes(self, jobs: Sequence[JobRequest]) -> tuple[Estimate, ...]:
+    def runtimes(
+        self, jobs: Sequence[JobRequest], running: Sequence[JobRequest] = ()
+    ) -> tuple[Estimate, ...]:
         """Predict the whole runtime of each job (s), given how long it has been running.
+
+        `running` are jobs that run now, asked about or not: how long they have lasted says how
+        long alike ones take at least.
 
         Without a runtime model the answer is a cold start: limit and history, and a wide interval.
         """
         cluster, user = self._bundles.get(RUNTIME_CLUSTER), self._bundles.get(RUNTIME_USER)
         user = user if cluster else None
         elapsed_s = np.array([job.elapsed_s for job in jobs], dtype=np.float64)
-        frame = runtime_estimates(cluster, user, self._runtime_features(jobs), elapsed_s)
+        frame = runtime_estimates(cluster, user, self._runtime_features(jobs, running), elapsed_s)
         answering = user or cluster
         version = answering.version if answering else "none"
         return tuple(estimates_from(frame, version))

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from features.digests import row_digests
 from features.finished_index import FinishedIndex
-from features.history import FLOOR_S
 from features.requests import limit_log
+from features.window_statistics import FLOOR_S
 
 Floats = NDArray[np.float64]
 WINDOW = 31

@@ -5,10 +5,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import SettingError
-from features.history import FLOOR_S, runtime_log
+from features.history import runtime_log
 from features.history_groups import HISTORY_GROUPS, history_groups
+from features.window_statistics import FLOOR_S
 from pipelines.runtime.baselines import BASELINES, baseline_estimates
-from pipelines.runtime.metrics import Metrics, runtime_metrics
+from pipelines.runtime.metrics import Metrics, runtime_metrics, worst_coverage
+from pipelines.runtime.ordering import oracle_gain
 from pipelines.runtime.prequential import Progress, Questions, prequential_estimates
 from pipelines.runtime.rows import JobRows, batches, job_rows
 
@@ -20,6 +22,7 @@ HOUR_S = 3600.0
 REFIT_EVERY_S = DAY_S
 CLUSTER_MODEL = "cluster_model"
 AT_SUBMISSION = ""
+ORDERED = "gpu"
 AT_START = "@start"
 AFTER_AN_HOUR = "@1h"
 
@@ -49,12 +52,16 @@ def evaluate_runtime(
     -------
     list of dict
         One a split: ``all``, ``gpu``, and ``jobs_0`` to ``jobs_>100`` by the user's finished
-        jobs. Plain splits know what was known at the job's submission; those that end in
-        ``@start`` what was known when it started, when the scheduler decides; those in ``@1h``
-        are jobs that have run for an hour then. Each is followed by ``<split>/cluster_model``
+        jobs, of the GPU jobs alone ``gpu_jobs_0`` to ``gpu_jobs_>100``. Plain splits know what
+        was known at the job's submission; those that end in ``@start`` what was known when it
+        started, when the scheduler decides; those in ``@1h`` are jobs that have run for an hour
+        then. Each is followed by ``<split>/cluster_model``
         and ``<split>/<baseline>``. Keys: ``split``, those of
         ``pipelines.runtime.metrics.runtime_metrics``, ``baseline_r2`` (log R² of the best
-        baseline on that split) and ``ceiling_r2`` (log R² of knowing each batch's mean).
+        baseline on that split), ``ceiling_r2`` (log R² of knowing each batch's mean),
+        ``coverage_90_worst`` (share inside the interval that nine tenths of the users and queues
+        with at least thirty jobs reach) and ``oracle_gain`` (of ``gpu`` alone: the share of the
+        oracle's gain in mean wait, see ``pipelines.runtime.ordering``). None where undefined.
 
     Raises
     ------
@@ -77,8 +84,16 @@ def evaluate_runtime(
         baselines = baselines.clip(lower=max(question.elapsed_s, FLOOR_S))
         answers |= {name: baselines[[name]].set_axis(["value"], axis=1) for name in BASELINES}
         for split, mask in _splits(jobs.loc[index], question).items():
-            table += _rows(split + suffix, jobs.loc[index][mask], _masked(answers, mask))
+            rows = _rows(split + suffix, jobs.loc[index][mask], _masked(answers, mask))
+            if split + suffix == ORDERED:
+                _add_gains(rows, jobs.loc[index][mask], _masked(answers, mask))
+            table += rows
     return table
+
+
+def _add_gains(rows: list[Row], jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:
+    for row, answer in zip(rows, answers.values(), strict=True):
+        row["oracle_gain"] = oracle_gain(jobs, answer["value"].to_numpy(np.float64))
 
 
 def _questions(jobs: pd.DataFrame, finished: JobRows, asked: Flags) -> dict[str, Questions]:
@@ -97,7 +112,9 @@ def _splits(jobs: pd.DataFrame, question: Questions) -> dict[str, Flags]:
     groups = history_groups(question.features)
     splits = {"all": np.ones(len(jobs), dtype=bool), "gpu": jobs["gpus"].gt(0).to_numpy()}
     if question.elapsed_s == 0:
-        splits |= {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+        by_history = {f"jobs_{name}": groups.eq(name).to_numpy() for name in HISTORY_GROUPS}
+        splits |= by_history
+        splits |= {f"gpu_{name}": mask & splits["gpu"] for name, mask in by_history.items()}
     return {name: mask for name, mask in splits.items() if mask.any()}
 
 
@@ -110,11 +127,26 @@ def _rows(split: str, jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> l
     scored = {name: runtime_metrics(runtime_s, answer) for name, answer in answers.items()}
     known = [scored[name]["r2_log"] for name in BASELINES]
     best = max((value for value in known if value is not None), default=None)
-    more: Metrics = {"baseline_r2": best, "ceiling_r2": batch_ceiling(jobs)}
+    more: Metrics = {"baseline_r2": best, "ceiling_r2": batch_ceiling(jobs), "oracle_gain": None}
     return [
-        {"split": f"{split}/{name}" if name else split, **metrics, **more}
+        {
+            "split": f"{split}/{name}" if name else split,
+            **metrics,
+            "coverage_90_worst": _worst_coverage(jobs, answers[name]),
+            **more,
+        }
         for name, metrics in scored.items()
     ]
+
+
+def _worst_coverage(jobs: pd.DataFrame, answer: pd.DataFrame) -> float | None:
+    if "upper" not in answer.columns:
+        return None
+    found = (
+        worst_coverage(jobs["runtime_s"].to_numpy(np.float64), answer, jobs[group])
+        for group in ("user", "queue")
+    )
+    return min((share for share in found if share is not None), default=None)
 
 
 def batch_ceiling(jobs: pd.DataFrame) -> float | None:

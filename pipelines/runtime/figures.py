@@ -1,6 +1,7 @@
 """The pictures of a runtime model, as PNG."""
 
 import io
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,43 @@ def coverage_by_history(
     axes.axhline(level, color="tab:red", linewidth=1, label=f"wanted: {level:.0%}")
     axes.set(ylim=(0, 1.08), xlabel="the user's finished jobs", ylabel="share inside the interval")
     axes.legend(loc="lower right")
+    return _png(figure)
+
+
+def layers_by_history(
+    runtime_s: Floats, layers: Mapping[str, pd.DataFrame], groups: "pd.Series[str]"
+) -> bytes:
+    """Draw what each layer of the runtime model is worth, by the size of the user's history.
+
+    Parameters
+    ----------
+    runtime_s : float64 array of shape (n,)
+    layers : mapping of str to DataFrame of shape (n, >= 1)
+        Estimates (``value``, s) under the name that the legend shows.
+    groups : Series of str, length n
+        ``features.history_groups.HISTORY_GROUPS``.
+
+    Returns
+    -------
+    bytes
+        A PNG: the share of jobs predicted within a factor of two.
+    """
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    within = {
+        name: np.abs(np.log(frame["value"].to_numpy() / np.maximum(runtime_s, 0.1))) <= np.log(2)
+        for name, frame in layers.items()
+    }
+    table = pd.DataFrame(within).groupby(groups.to_numpy()).mean()
+    table = table.reindex([group for group in HISTORY_GROUPS if group in table.index])
+    sizes = groups.value_counts()
+    width = 0.8 / len(table.columns)
+    for at, name in enumerate(table.columns):
+        axes.bar(np.arange(len(table)) + at * width, table[name], width, label=name)
+    ticks = [f"{group}\n{sizes[group]:,} jobs" for group in table.index]
+    axes.set_xticks(np.arange(len(table)) + 0.4 - width / 2, ticks, fontsize=8)
+    axes.set(ylim=(0, 1), xlabel="the user's finished jobs", ylabel="share predicted within 2×")
+    axes.legend(loc="upper left")
     return _png(figure)
 
 

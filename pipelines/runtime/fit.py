@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
-from features.history import CLUSTER_FEATURES, FLOOR_S, USER_FEATURES
+from features.history import CLUSTER_FEATURES, USER_FEATURES
 from features.requests import REQUEST_FEATURES
+from features.window_statistics import FLOOR_S
 from pipelines.runtime.boosting import DEFAULT_BOOSTING, Boosting, boosted
 from pipelines.runtime.calibration import HeldOut, drift
 from pipelines.runtime.rows import FinishedRows, JobRows

@@ -1,5 +1,6 @@
 """Train the two runtime models from finished jobs."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -8,7 +9,11 @@ import pandas as pd
 from features.history_groups import history_groups
 from pipelines.registering.report import TrainingReport, markdown_table, provenance_facts
 from pipelines.runtime.boosting import DEFAULT_BOOSTING
-from pipelines.runtime.figures import coverage_by_history, predicted_against_measured
+from pipelines.runtime.figures import (
+    coverage_by_history,
+    layers_by_history,
+    predicted_against_measured,
+)
 from pipelines.runtime.fit import COVERAGE, RuntimeModels, fitted_models
 from pipelines.runtime.metrics import runtime_metrics
 from pipelines.runtime.rows import job_rows
@@ -50,9 +55,13 @@ def train_runtime(
     facts = provenance_facts(jobs)
     cluster, user = (_with_facts(bundle, facts) for bundle in (models.cluster, models.user))
     early_cluster, early_user = models.early
+    layers = {
+        "cluster model": _judged(models, early_cluster, None),
+        "and the user's correction": _judged(models, early_cluster, early_user),
+    }
     reports = [
-        _report(jobs, bundle, models, _judged(models, early_cluster, layer))
-        for bundle, layer in ((cluster, None), (user, early_user))
+        _report(jobs, bundle, models, layers, told)
+        for bundle, told in zip((cluster, user), layers, strict=True)
     ]
     return cluster, user, reports[0], reports[1]
 
@@ -68,8 +77,13 @@ def _with_facts(bundle: Bundle, facts: dict[str, str]) -> Bundle:
 
 
 def _report(
-    jobs: pd.DataFrame, bundle: Bundle, models: RuntimeModels, estimates: pd.DataFrame
+    jobs: pd.DataFrame,
+    bundle: Bundle,
+    models: RuntimeModels,
+    layers: Mapping[str, pd.DataFrame],
+    told: str,
 ) -> TrainingReport:
+    estimates = layers[told]
     runtime_s = np.exp(models.judged.at_start.runtime_log)
     metrics = runtime_metrics(runtime_s, estimates)
     covered = estimates["lower"].le(runtime_s) & estimates["upper"].ge(runtime_s)
@@ -85,6 +99,7 @@ def _report(
                 runtime_s, estimates, f"{bundle.spec.name}: the newest jobs"
             ),
             "coverage_by_history.png": coverage_by_history(covered.to_numpy(), groups, COVERAGE),
+            "layers_by_history.png": layers_by_history(runtime_s, layers, groups),
         },
     )
 

@@ -5,8 +5,9 @@ import pandas as pd
 
 from data.domain import Source
 from features.evidence import evidence_groups
-from features.history import ANCHOR, FLOOR_S, USER_OFFSET
+from features.history import ANCHOR, USER_OFFSET
 from features.history_levels import CLUSTER_LEVELS
+from features.window_statistics import FLOOR_S
 from serving.inference.bundle import Bundle, Floats, ModelSpec, inside
 from serving.inference.residuals import QUANTILES, residuals_from_table
 

@@ -11,7 +11,7 @@ from data.errors import JobLogError
 from data.joblog import Appended, JobLog
 from data.jobs_frame import jobs_frame
 from features.history import RuntimeHistory
-from features.requests import requests_frame
+from features.requests import requests_frame, running_frame
 from features.usual_speed import UsualSpeed
 from serving.live.colocations import Colocation, LiveColocations
 from serving.live.profiles import LiveProfiles
@@ -27,6 +27,11 @@ class HistoryState:
     open_log : callable
         Opens the job log; tried again at each use until it succeeds, so that a service starts
         while the log is out of reach.
+
+    Attributes
+    ----------
+    on_finished : callable, optional
+        Given the jobs of each page, at the usual speed of their cards.
     """
 
     def __init__(self, open_log: Callable[[], JobLog]) -> None:
@@ -37,6 +42,7 @@ class HistoryState:
         self._colocations = LiveColocations()
         self._speed = UsualSpeed()
         self._sequence = 0
+        self.on_finished: Callable[[Sequence[FinishedJob]], None] | None = None
         # `observe` changes what `transform` reads, and the two are called from different threads.
         self._lock = threading.Lock()
         self._catching_up = threading.Lock()
@@ -56,6 +62,10 @@ class HistoryState:
         """Colocated runs of finished jobs; the same object until there are more."""
         return self._colocations.latest
 
+    def alone_s(self, job_key: str, gpu_model: str) -> float | None:
+        """Return how long a job takes alone on a GPU model (s), or None where nobody knows."""
+        return self._profiles.alone_s(job_key, gpu_model)
+
     def catch_up(self) -> int:
         """Read what is new in the job log, page by page, and return how many jobs that were.
 
@@ -71,23 +81,33 @@ class HistoryState:
                 usual = [self._speed.normal(job) for _, job in page]
                 self._profiles.observe(usual)
                 self._colocations.observe(usual)
+                if self.on_finished is not None:
+                    self.on_finished(usual)
                 with self._lock:
                     self._history.observe(jobs)
                     self._sequence = page[-1][0]
                 count += len(page)
         return count
 
-    def features(self, jobs: Sequence[JobRequest]) -> pd.DataFrame:
+    def features(
+        self, jobs: Sequence[JobRequest], running: Sequence[JobRequest] = ()
+    ) -> pd.DataFrame:
         """Return the runtime features of requests, from all finished jobs known here.
+
+        Parameters
+        ----------
+        jobs : sequence of JobRequest
+        running : sequence of JobRequest
+            Jobs that run now: that they still do says how long alike ones take at least.
 
         Returns
         -------
         DataFrame of shape (n, n_features), RangeIndex
             ``features.history.USER_FEATURES``.
         """
-        requests = requests_frame(jobs)
+        requests, others = requests_frame(jobs), running_frame(running)
         with self._lock:
-            return self._history.transform(requests)
+            return self._history.transform(requests, running=others)
 
     def append(self, jobs: Sequence[FinishedJob]) -> Appended:
         """Append finished jobs to the log, then learn what is new there.

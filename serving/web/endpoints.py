@@ -127,7 +127,7 @@ def _slowdown(
 
 
 def _runtime(backend: Backend, asked: RuntimeRequest) -> tuple[EstimatesAnswer, Iterable[Estimate]]:
-    estimates = backend.predictor().runtimes(asked.jobs)
+    estimates = backend.predictor().runtimes(asked.jobs, asked.running)
     return EstimatesAnswer(estimates), estimates
 
 

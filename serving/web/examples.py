@@ -3,6 +3,8 @@
 The job keys are those of the embedded sample, so that they are known after ``make run``.
 """
 
+from dataclasses import replace
+
 from data.domain import (
     Card,
     FinishedJob,
@@ -53,11 +55,12 @@ _FINISHED = FinishedJob(
     outcome=Outcome.OK,
     segments=(Segment(1_795_000_010.0, 1_795_000_070.0, "node0/gpu0", "cpu"),),
 )
+_MATE = replace(_JOB, job_id="41", elapsed_s=90.0)
 
 EXAMPLES: dict[str, Json] = {
     "/v1/slowdown": {"pairs": [to_json(_PAIR)]},
     "/v1/placements": {"job": to_json(_JOB), "cards": [to_json(card) for card in _CARDS]},
-    "/v1/runtime": {"jobs": [to_json(_JOB)]},
+    "/v1/runtime": {"jobs": [to_json(_JOB)], "running": [to_json(_MATE)]},
     "/v1/memory": {"structures": [to_json(_STRUCTURE)]},
     "/v1/demand": {"structures": [to_json(_STRUCTURE)]},
     "/v1/explain": {"pair": to_json(_PAIR)},

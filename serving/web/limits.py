@@ -29,6 +29,7 @@ SPAN_S = Range(0.0, LONGEST_S)
 LIMITS: dict[tuple[str, str], Range] = {
     ("SlowdownRequest", "pairs"): Range(1, 10_000),
     ("RuntimeRequest", "jobs"): Range(1, 2_000),
+    ("RuntimeRequest", "running"): Range(0, 10_000),
     ("StructuresRequest", "structures"): Range(1, 2_000),
     ("PlacementsRequest", "cards"): Range(1, 10_000),
     ("FinishedRequest", "jobs"): Range(1, 1_000),

@@ -24,9 +24,10 @@ class SlowdownRequest:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRequest:
-    """Body of ``POST /v1/runtime``."""
+    """Body of ``POST /v1/runtime``; `running` jobs are not answered, but tell of alike ones."""
 
     jobs: tuple[JobRequest, ...]
+    running: tuple[JobRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

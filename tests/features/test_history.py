@@ -62,6 +62,15 @@ def test_transform_changes_nothing(jobs):
     assert len(history) == len(jobs)
 
 
+def test_a_running_job_does_not_count_for_itself(jobs):
+    history, asked = observed(jobs.iloc[:100]), jobs.iloc[100:101]
+    running = asked.assign(elapsed_s=50.0)
+    as_of = asked["submit_time"].to_numpy()
+    pd.testing.assert_frame_equal(
+        history.transform(asked, as_of, running), history.transform(asked, as_of)
+    )
+
+
 @pytest.mark.parametrize("when", [0.2, 0.5, 0.8])
 def test_permuting_the_future_changes_no_feature(jobs, when):
     moment = jobs["submit_time"].quantile(when)
@@ -81,8 +90,11 @@ def test_history_up_to_a_moment_equals_the_whole_history_as_of_then(jobs):
     known = jobs[jobs["finish_time"] < moment]
     asked = jobs[jobs["submit_time"] > moment]
     as_of = np.full(len(asked), moment)
+    runs = jobs["start_time"].lt(moment) & jobs["finish_time"].ge(moment)
+    running = jobs[runs].assign(elapsed_s=moment - jobs["start_time"])
+    assert len(running) > 0
     pd.testing.assert_frame_equal(
-        observed(known).transform(asked, as_of), observed(jobs).transform(asked, as_of)
+        observed(known).transform(asked, as_of, running), observed(jobs).transform(asked, as_of)
     )
 
 

@@ -17,7 +17,7 @@ INTERFERENCE = "colocast-interference"
 STRUCTURE = ModelStructure("dlrm", 256, embedding_rows=3000, embedding_width=16, depth=1)
 
 
-def runtime_features(jobs):
+def runtime_features(jobs, running=()):
     return RuntimeHistory().transform(requests_frame(jobs))
 
 

@@ -91,6 +91,35 @@ def test_runtime_features_equal_those_of_training(jobs, tmp_path):
     np.testing.assert_allclose(np.array(online), offline.to_numpy(), rtol=1e-9, atol=1e-12)
 
 
+def test_running_jobs_tell_the_service_what_they_tell_training(jobs, tmp_path):
+    """Every third job lasts half a minute longer, so that others are asked for beside it."""
+    jobs = jobs.head(60).copy()
+    jobs.loc[::3, ["runtime_s", "finish_time"]] += 30.0
+    jobs = jobs.sort_values("submit_time", ignore_index=True)
+    history = RuntimeHistory()
+    history.observe(jobs)
+    beside = 0
+    for row in jobs.itertuples():
+        moment = row.submit_time
+        ended = jobs[jobs["finish_time"] < moment]
+        # Without a moment, a history tells ages from a second after the newest job.
+        if ended.empty or ended["finish_time"].max() > moment - 1:
+            continue
+        runs = jobs[jobs["start_time"].lt(moment) & jobs["finish_time"].ge(moment)]
+        running = [
+            replace(request_of(finished(other)), elapsed_s=moment - other.start_time)
+            for other in runs.itertuples()
+        ]
+        with JobLog(f"sqlite:///{tmp_path / f'{row.Index}.db'}") as log:
+            state = HistoryState(lambda log=log: log)
+            state.append([finished(other) for other in ended.itertuples()])
+            online = state.features([request_of(finished(row))], running).to_numpy()
+        offline = history.transform(jobs.loc[[row.Index]], np.array([moment])).to_numpy()
+        np.testing.assert_allclose(online, offline, rtol=1e-9, atol=1e-12)
+        beside += len(running)
+    assert beside > 10
+
+
 def test_runtime_estimates_equal_those_of_the_core(jobs, tmp_path):
     cluster, user, _, _ = train_runtime(jobs, seed=0)
     bundles = {

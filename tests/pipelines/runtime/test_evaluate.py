@@ -20,6 +20,8 @@ KEYS = {
     "width_90_median",
     "baseline_r2",
     "ceiling_r2",
+    "coverage_90_worst",
+    "oracle_gain",
 }
 
 
@@ -38,6 +40,16 @@ def test_splits_hold_every_job_at_submission_and_at_start(table):
         assert table[f"all{suffix}"]["n"] == 250
         groups = [table.get(f"jobs_{group}{suffix}", {"n": 0})["n"] for group in HISTORY_GROUPS]
         assert sum(groups) == 250
+
+
+def test_jobs_with_gpus_are_split_by_history_apart(table):
+    groups = [table.get(f"gpu_jobs_{group}", {"n": 0})["n"] for group in HISTORY_GROUPS]
+    assert sum(groups) == table["gpu"]["n"] > 0
+
+
+def test_gain_of_the_oracle_is_told_for_gpu_jobs_at_submission_alone(table):
+    told = {split for split, row in table.items() if row["oracle_gain"] is not None}
+    assert told <= {"gpu", *(f"gpu/{name}" for name in (*BASELINES, "cluster_model"))}
 
 
 def test_every_split_stands_beside_every_baseline(table):

@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 from pipelines.runtime.prequential import Questions, prequential_estimates
 from pipelines.runtime.rows import job_rows
@@ -36,6 +37,20 @@ def test_what_happens_later_changes_no_estimate(finished_jobs):
     changed.loc[future, "finish_time"] = changed["start_time"] + changed["runtime_s"] + 1e5
     before = jobs["submit_time"] < moment
     pd.testing.assert_frame_equal(estimates(jobs)[before], estimates(changed)[before])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_permuting_runtimes_that_are_not_known_yet_changes_no_estimate(finished_jobs, seed):
+    jobs = finished_jobs(200, span_s=3 * DAY_S)
+    moment = jobs["submit_time"].quantile(0.6)
+    future = jobs["finish_time"] >= moment
+    permuted = jobs.copy()
+    values = np.random.default_rng(seed).permutation(jobs.loc[future, "runtime_s"])
+    permuted.loc[future, "runtime_s"] = values
+    ends = permuted["start_time"] + permuted["runtime_s"]
+    permuted["finish_time"] = jobs["finish_time"].where(~future, ends.clip(lower=moment))
+    before = jobs["submit_time"] < moment
+    pd.testing.assert_frame_equal(estimates(jobs)[before], estimates(permuted)[before])
 
 
 def test_progress_sees_one_moment_a_fit(finished_jobs):

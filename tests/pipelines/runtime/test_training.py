@@ -22,6 +22,7 @@ def test_report_says_how_well_the_newest_jobs_were_predicted(finished_jobs):
         assert set(report.figures) == {
             "predicted_against_measured.png",
             "coverage_by_history.png",
+            "layers_by_history.png",
         }
         assert all(png.startswith(b"\x89PNG") for png in report.figures.values())
 
