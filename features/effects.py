@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from features.effect_jobs import Floats, likeness, same_gpu
+from features.effect_jobs import Floats, Names, likeness, same_gpu
 from features.effect_kernel import (
     COMPONENTS,
     EffectKernel,
@@ -102,7 +102,7 @@ def effect_estimates(learnt: Effects, rows: EffectRows) -> Floats:
     The pull of all measurements is summed up by pairs of jobs first, so that an answer costs
     a product of small matrices and not a pass over the measurements.
     """
-    pull = _pull_of_pairs(learnt)
+    pull = pull_of_pairs(learnt)
     alike = likeness(rows.jobs, learnt.rows.jobs)
     on_gpu = learnt.kernel.transfer + (1 - learnt.kernel.transfer) * same_gpu(
         rows.jobs, learnt.rows.jobs
@@ -167,21 +167,29 @@ def left_out(learnt: Effects, inverse: Floats, block: Positions) -> Floats:
     return np.asarray(learnt.log_slowdown[block] - error)
 
 
-def _pull_of_pairs(learnt: Effects) -> Floats:
+def pull_of_pairs(learnt: Effects) -> Floats:
+    """Return the pull of all measurements by slowed job and neighbour, shape (m, m)."""
     rows, m = learnt.rows, len(learnt.rows.jobs)
     pull = np.zeros((m, m))
     np.add.at(pull, (rows.job, rows.neighbour), learnt.pull)
     return pull
 
 
-def _physics(learnt: Effects, rows: EffectRows) -> Floats:
+def physics_slopes(learnt: Effects, gpu_models: Names) -> dict[str, Floats]:
+    """Return the slope of the log slowdown in ``pair_physics`` on each GPU model, shape (11,)."""
     seen = pair_physics(learnt.rows)
+    of_seen = learnt.rows.jobs.gpu_model[learnt.rows.job]
+    slopes = {}
+    for name in gpu_models:
+        weight = np.where(of_seen == name, 1.0, learnt.kernel.transfer)
+        slopes[str(name)] = seen.T @ (learnt.pull * weight) * learnt.kernel.variances[-1]
+    return slopes
+
+
+def _physics(learnt: Effects, rows: EffectRows) -> Floats:
     shown = pair_physics(rows)
     result = np.zeros(len(rows))
     gpu_model = rows.jobs.gpu_model[rows.job]
-    of_seen = learnt.rows.jobs.gpu_model[learnt.rows.job]
-    for name in np.unique(gpu_model):
-        weight = np.where(of_seen == name, 1.0, learnt.kernel.transfer)
-        slope = seen.T @ (learnt.pull * weight) * learnt.kernel.variances[-1]
+    for name, slope in physics_slopes(learnt, np.unique(gpu_model)).items():
         result[gpu_model == name] = shown[gpu_model == name] @ slope
     return result

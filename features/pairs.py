@@ -76,7 +76,7 @@ def pair_features(profiles: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
         keys = pairs[["job_key", "neighbour_key"]].to_numpy(dtype=object)
         raise UnknownProfileError(sorted(set(keys[at < 0])))
     signals = profiles.reindex(columns=list(PROFILE_COLUMNS)).to_numpy(np.float64)
-    values = np.hstack(_blocks(signals[at[:, 0]], signals[at[:, 1]]))
+    values = pair_values(signals[at[:, 0]], signals[at[:, 1]])
     return pd.DataFrame(values, index=pairs.index, columns=list(PAIR_COLUMNS))
 
 
@@ -110,13 +110,22 @@ def profile_positions(profiles: pd.DataFrame, pairs: pd.DataFrame) -> NDArray[np
     return np.column_stack([known.get_indexer(side) for side in sides])
 
 
-def _blocks(job: _Floats, neighbour: _Floats) -> list[_Floats]:
-    """Return the blocks of ``PAIR_COLUMNS``, from profiles of shape (n, 15) each."""
+def pair_values(job: _Floats, neighbour: _Floats) -> _Floats:
+    """Return the values of ``PAIR_COLUMNS``, from those of ``PROFILE_COLUMNS``.
+
+    Parameters
+    ----------
+    job, neighbour : array of shape (n, 15), float64
+
+    Returns
+    -------
+    array of shape (n, 52), float64
+    """
     job_ratios, neighbour_ratios = job[:, _RATIOS_AT], neighbour[:, _RATIOS_AT]
     total = job_ratios + neighbour_ratios
     overflow = np.maximum(total - _CAPACITY, 0.0)
     product = job_ratios * neighbour_ratios
-    return [job, neighbour, total, overflow, product, _share(job, neighbour)]
+    return np.hstack([job, neighbour, total, overflow, product, _share(job, neighbour)])
 
 
 def _share(job: _Floats, neighbour: _Floats) -> _Floats:

@@ -160,24 +160,56 @@ def interval_frame(
         ``value``, ``lower``, ``upper`` in the target's unit, ``in_domain`` (bool);
         ``floor <= lower <= value <= upper``.
     """
-    in_domain = inside(spec, rows)
-    quantiles = [spec.calibration.groups.get(g, spec.calibration.default) for g in groups]
-    low, high = np.array(quantiles, dtype=np.float64).reshape(-1, 2).T
+    found = [spec.calibration.groups.get(g, spec.calibration.default) for g in groups]
+    quantiles = np.array(found, dtype=np.float64).reshape(-1, 2)
+    bounds, in_domain = interval_arrays(spec, raw, _values(spec, rows), quantiles)
+    columns = dict(zip(("value", "lower", "upper"), bounds, strict=True))
+    return pd.DataFrame({**columns, "in_domain": in_domain}, index=rows.index)
+
+
+def interval_arrays(
+    spec: ModelSpec, raw: Floats, values: Floats, quantiles: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return value, lower and upper bound of raw predictions, and what lies in the domain.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    raw : array of shape (n,), float64
+    values : array of shape (n, n_features), float64
+        In the order of the spec.
+    quantiles : array of shape (n, 2), float64
+        Of the residuals, lower and upper.
+
+    Returns
+    -------
+    bounds : array of shape (3, n), float64
+        Value, lower, upper.
+    in_domain : array of shape (n,), bool
+    """
+    in_domain = inside_values(spec, values)
+    low, high = quantiles.T
     widen = np.where(in_domain, 1.0, spec.calibration.outside)
     back = np.exp if spec.scale == "log" else np.asarray
     value = np.maximum(back(raw), spec.floor)
     lower = np.clip(back(raw + low * widen), spec.floor, value)
     upper = np.maximum(back(raw + high * widen), value)
-    columns = {"value": value, "lower": lower, "upper": upper, "in_domain": in_domain}
-    return pd.DataFrame(columns, index=rows.index)
+    return np.stack([value, lower, upper]), in_domain
 
 
 def inside(spec: ModelSpec, rows: pd.DataFrame) -> NDArray[np.bool_]:
     """Return, for each row, whether every known feature lies in its training range."""
-    names = list(spec.features)
-    values = rows[names].to_numpy(np.float64)
-    low = np.array([spec.low.get(name, np.nan) for name in names])
-    high = np.array([spec.high.get(name, np.nan) for name in names])
+    return inside_values(spec, _values(spec, rows))
+
+
+def _values(spec: ModelSpec, rows: pd.DataFrame) -> Floats:
+    return rows[list(spec.features)].to_numpy(np.float64)
+
+
+def inside_values(spec: ModelSpec, values: Floats) -> NDArray[np.bool_]:
+    """Return the same of an array with the spec's features in their order."""
+    low = np.array([spec.low.get(name, np.nan) for name in spec.features])
+    high = np.array([spec.high.get(name, np.nan) for name in spec.features])
     known = ~np.isnan(values)
     within = (values >= low) & (values <= high)
     return np.asarray((within | ~known).all(axis=1))

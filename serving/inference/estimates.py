@@ -1,9 +1,14 @@
 """From a frame of values and bounds to the estimates of the domain."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from data.domain import Estimate, Source
 from data.errors import BadModelError
+from serving.inference.bundle import Floats
 
 LARGEST = 1e15
 COLUMNS = ("value", "lower", "upper", "in_domain", "source")
@@ -32,14 +37,35 @@ def estimates_from(frame: pd.DataFrame, version: str) -> list[Estimate]:
     >>> estimates_from(frame, "m/1")[0].source
     <Source.MODEL: 'model'>
     """
-    bounds = frame[["value", "lower", "upper"]]
-    if bounds.isna().to_numpy().any():
+    bounds = np.stack([frame[name].to_numpy(np.float64) for name in COLUMNS[:3]])
+    in_domain = frame["in_domain"].to_numpy(np.bool_)
+    return estimates_of(bounds, in_domain, frame["source"].tolist(), version)
+
+
+def estimates_of(
+    bounds: Floats, in_domain: NDArray[np.bool_], sources: Sequence[str], version: str
+) -> list[Estimate]:
+    """Return one estimate a row of arrays.
+
+    Parameters
+    ----------
+    bounds : array of shape (3, n), float64
+        Value, lower and upper.
+    in_domain : array of shape (n,), bool
+    sources : sequence of str, length n
+    version : str
+
+    Raises
+    ------
+    BadModelError
+        If a value or bound is NaN.
+    """
+    if np.isnan(bounds).any():
         raise BadModelError(f"{version}: found an answer that is no number, wanted one a row")
-    frame = frame.assign(**bounds.clip(-LARGEST, LARGEST))
-    columns = (frame[name].tolist() for name in COLUMNS)
+    columns = (*np.clip(bounds, -LARGEST, LARGEST).tolist(), in_domain.tolist(), sources)
     return [
-        Estimate(value, lower, upper, version, _SOURCES[source], in_domain)
-        for value, lower, upper, in_domain, source in zip(*columns, strict=True)
+        Estimate(value, lower, upper, version, _SOURCES[source], is_inside)
+        for value, lower, upper, is_inside, source in zip(*columns, strict=True)
     ]
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from features.effect_jobs import Stand, effect_jobs
 from features.effect_kernel import EffectRows
@@ -89,13 +90,29 @@ def forest_question(bundle: Bundle, pairs: pd.DataFrame) -> ForestQuestion:
     is_old = np.isin(asked.jobs.family, learnt.rows.jobs.family)
     known = is_old[asked.job] & is_old[asked.neighbour]
     rows = with_effects(rows, asked, np.where(known, effect, np.nan))
-    return ForestQuestion(
-        rows[list(bundle.spec.features)],
-        base=np.where(known, effect, NEW_WEIGHT * effect),
-        weight=np.where(
-            known, float(bundle.tables[WEIGHT_TABLE]["weight"].iloc[0]), 1 - NEW_WEIGHT
-        ),
-    )
+    base, weight = mixed(effect, known, forest_weight(bundle))
+    return ForestQuestion(rows[list(bundle.spec.features)], base, weight)
+
+
+def mixed(effect: Floats, known: NDArray[np.bool_], trust: float) -> tuple[Floats, Floats]:
+    """Return what the forest's answer to each pair is added to, and its weight.
+
+    Parameters
+    ----------
+    effect : float64 array of shape (n,)
+        Log slowdowns by the effects.
+    known : bool array of shape (n,)
+        Whether both families were learnt from.
+    trust : float
+        As `forest_weight` gives it.
+    """
+    base = np.where(known, effect, NEW_WEIGHT * effect)
+    return base, np.where(known, trust, 1 - NEW_WEIGHT)
+
+
+def forest_weight(bundle: Bundle) -> float:
+    """Return how far the forest's corrections of the effects are trusted, in [0, 1]."""
+    return float(bundle.tables[WEIGHT_TABLE]["weight"].iloc[0])
 
 
 def with_effects(features: pd.DataFrame, pairs: EffectRows, effect: Floats) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from data.domain import Estimate, Source
 from serving.inference.bundle import Bundle
 from serving.inference.estimates import estimates_from
 from serving.inference.interference import slowdown_estimates
+from serving.inference.known_jobs import KnownJobs
 from serving.inference.memo import Memo
 from serving.inference.placing import CardKind, PairKey, Sharing
 from serving.live.adaptation import adapted_bundle
@@ -75,6 +76,7 @@ class Slowdowns:
         self.bundle = trained if live is None else live.taught(trained)
         profiles = self.bundle.tables[PROFILES]
         self._profiled = frozenset(zip(profiles["job_key"], profiles["gpu_model"], strict=True))
+        self._known = KnownJobs(self.bundle)
         self.sharings: Memo[tuple[str, CardKind], Sharing] = Memo()
         self._memo: Memo[PairKey, Estimate] = Memo()
 
@@ -111,11 +113,18 @@ class Slowdowns:
         missing = list(dict.fromkeys(p for p, known in zip(pairs, found, strict=True) if not known))
         if not missing:
             return [estimate for estimate in found if estimate]
-        predicted = _predicted(self.bundle, missing)
-        fresh = dict(zip(missing, predicted, strict=True))
+        fresh = self._predicted(missing)
         for pair, estimate in fresh.items():
             self._memo.put(pair, estimate)
         return [known or fresh[pair] for pair, known in zip(pairs, found, strict=True)]
+
+    def _predicted(self, pairs: Sequence[PairKey]) -> dict[PairKey, Estimate]:
+        known = [pair for pair in pairs if not self.unprofiled([pair])]
+        fresh = dict(zip(known, self._known.estimates(known), strict=True))
+        cold = [pair for pair in pairs if pair not in fresh]
+        if cold:
+            fresh |= zip(cold, _predicted(self.bundle, cold), strict=True)
+        return fresh
 
     def estimates_of_new_job(
         self, profile: Mapping[str, float | str], pairs: Sequence[PairKey]

@@ -6,6 +6,7 @@ import pytest
 
 from features.effect_jobs import effect_jobs, stand
 from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows
+from features.effect_sides import job_effects
 from features.effect_tables import effect_tables, effects_from
 from features.effects import (
     adapted,
@@ -128,3 +129,19 @@ def test_profiles_without_any_signal_are_all_alike():
     jobs = effect_jobs(bare, stand(bare))
     for values in (jobs.busy, jobs.dram, jobs.log2_batch):
         assert values == pytest.approx(0.5)
+
+
+def test_answers_laid_out_by_job_are_the_same(learnt, profiles):
+    asked = pairs(profiles, 4, 200)
+    by_job = job_effects(learnt, asked.jobs).estimates(asked)
+    assert by_job == pytest.approx(effect_estimates(learnt, asked), abs=1e-12)
+
+
+def test_jobs_of_unknown_families_are_laid_out_too(learnt, profiles):
+    strange = profiles.assign(
+        family="new", job_key=[f"new/{at}" for at in range(JOBS)], gpu_model="k80"
+    )
+    jobs = effect_jobs(strange, stand(profiles))
+    asked = EffectRows(jobs, np.array([0, 1, 2]), np.array([2, 1, 0]))
+    by_job = job_effects(learnt, jobs).estimates(asked)
+    assert by_job == pytest.approx(effect_estimates(learnt, asked), abs=1e-12)
