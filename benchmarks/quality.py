@@ -13,8 +13,12 @@ from pathlib import Path
 
 from benchmarks.quality_interference import interference_quality
 from benchmarks.quality_row import Row, row_facts
+from benchmarks.quality_runtime import runtime_quality
 
-MODELS: Mapping[str, Callable[[Path], Iterable[Row]]] = {"interference": interference_quality}
+MODELS: Mapping[str, Callable[[Path], Iterable[Row]]] = {
+    "interference": interference_quality,
+    "runtime": runtime_quality,
+}
 
 
 def main() -> None:
@@ -25,7 +29,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = os.environ.get("COLOCAST_PUBLIC_DATA")
     if not folder:
-        sys.exit("COLOCAST_PUBLIC_DATA must name a folder with lucid/ and gavel/ in it")
+        sys.exit("COLOCAST_PUBLIC_DATA must name the folder with the public sets")
     rows = []
     for name in given.only or MODELS:
         for row in MODELS[name](Path(folder)):
