@@ -3,15 +3,16 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import replace
-from math import exp, log
+from math import exp, isnan, log, nan
 from statistics import median
 
 from data.domain import FinishedJob, Outcome
 from features.exposure import WHOLE, exposure
 
-BASE_RUNS = 3  # exclusive runs of a key that say how long it takes
+BASE_RUNS = 4  # exclusive runs of a key that say how long it takes
 NEWEST_RUNS = 9  # exclusive runs of a GPU model, of any key, that say how fast it is now
 SMALLEST = 0.05  # log; less than the noise of a median of so few runs
+TIGHT = 0.1  # log; a key whose first runs differ by more is not the same work each time
 LEAST_S = 0.1
 
 Key = tuple[str, str, int]
@@ -76,13 +77,16 @@ class UsualSpeed:
         if found.neighbours or not found.exclusive_s >= WHOLE * found.runtime_s > 0:
             return
         key, now = (job.job_key, gpu_model, job.gpus), log(max(job.runtime_s, LEAST_S))
-        if key in self._base:
-            self._newest[gpu_model].append(now - self._base[key])
+        base = self._base.get(key)
+        if base is not None:
+            if not isnan(base):
+                self._newest[gpu_model].append(now - base)
             return
         first = self._first[key]
         first.append(now - log(self.factor(gpu_model)))
         if len(first) == BASE_RUNS:
-            self._base[key] = median(self._first.pop(key))
+            is_tight = max(first) - min(first) <= TIGHT
+            self._base[key] = median(self._first.pop(key)) if is_tight else nan
 
 
 def at_usual_speed(jobs: Iterable[FinishedJob]) -> list[FinishedJob]:

@@ -55,6 +55,12 @@ class Metrics:
         self._registry_up = self._gauge(
             "colocast_registry_up", "1 while the registry answers the worker"
         )
+        self._shadow_outcomes = self._gauge(
+            "colocast_shadow_outcomes", "Outcomes that champion and shadow are compared by", "kind"
+        )
+        self._shadow_error = self._gauge(
+            "colocast_shadow_error", "Mean absolute log error on those outcomes", "kind", "who"
+        )
         self._sequence = self._gauge(
             "colocast_job_log_sequence", "Newest job log entry in the worker's history"
         )
@@ -79,6 +85,12 @@ class Metrics:
             self._refused.labels(model.name).set(model.refused_reason is not None)
         self._swaps.set(swaps)
         self._registry_up.set(registry_up)
+
+    def shadow(self, kind: str, count: int, champion: float, shadow: float) -> None:
+        """Say how champion and shadow have done where the outcome is known."""
+        self._shadow_outcomes.labels(kind).set(count)
+        for who, error in (("champion", champion), ("shadow", shadow)):
+            self._shadow_error.labels(kind, who).set(error)
 
     def sequence(self, sequence: int) -> None:
         """Say how far the worker's history has come."""

@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from data.domain import REGISTERED_MODELS, FinishedJob
 from data.errors import JobLogError
@@ -18,11 +19,12 @@ from serving.champions.locations import local_roots
 from serving.champions.prepared import prepared_bundle
 from serving.champions.push_book import PushBook
 from serving.champions.rest import RestChampions
-from serving.champions.sources import Champions, MlflowChampions
+from serving.champions.sources import ALIAS, SHADOW, Champions, MlflowChampions
 from serving.champions.store import ModelStore
 from serving.inference.bundle import Bundle
 from serving.inference.slowdowns import Live
 from serving.live.history_state import HistoryState
+from serving.live.shadow import Overheard, Shadow
 from serving.metrics import Metrics
 from serving.predictor import Predictor
 from serving.repeater import Repeater
@@ -62,6 +64,8 @@ class ServingState:
         self._store = ModelStore(champions, cache, self._built)
         self._threads: list[Repeater] = []
         self._tail: Repeater | None = None
+        self._shadow_store: ModelStore[Predictor | None] | None = None
+        self._shadow = Shadow(self._shadow_predictor, self._history.alone_s, metrics)
         self._registry: Repeater | None = None
 
     @classmethod
@@ -76,13 +80,24 @@ class ServingState:
             If a setting is out of range.
         """
         settings = Settings.from_mapping(environ, Path.cwd())
-        return cls(
-            champions_of(settings.tracking_uri, environ, local_roots(environ, settings.home)),
+        roots = local_roots(environ, settings.home)
+        state = cls(
+            champions_of(settings.tracking_uri, environ, roots),
             ModelCache(settings.cache_path, prepared_bundle),
             lambda: JobLog(settings.joblog_url),
             metrics,
             book,
         )
+        state.shadow_by(
+            champions_of(settings.tracking_uri, environ, roots, SHADOW),
+            ModelCache(settings.cache_path / SHADOW, prepared_bundle),
+        )
+        return state
+
+    def shadow_by(self, shadows: Champions, cache: ModelCache) -> None:
+        """Let other versions answer what the champions are asked, unseen; before `start`."""
+        self._shadow_store = ModelStore(shadows, cache, self._built_shadow)
+        self._history.on_finished = self._shadow.observe
 
     def start(self, interval_s: float) -> None:
         """Load what there is, then follow the registry and the job log in the background."""
@@ -95,6 +110,8 @@ class ServingState:
         self._tail = Repeater("job log", self.follow_log, interval_s, seed)
         self._registry = Repeater("registry", self.refresh, interval_s, seed)
         self._threads = [self._registry, self._tail]
+        if self._shadow_store is not None:
+            self._threads.append(Repeater("shadow", self.follow_shadow, interval_s, seed))
         if self._book is not None:
             self._threads.append(Repeater("pushes", self.look_for_push, PUSH_LOOK_S, seed))
         _freeze()
@@ -131,9 +148,20 @@ class ServingState:
             self._metrics.sequence(self._history.sequence)
             self._rebuild_if_news()
 
+    def follow_shadow(self) -> None:
+        """Ask the registry who shadows, and let them answer what the champions were asked."""
+        store = self._shadow_store
+        if store is not None:
+            if store.refresh_exactly():
+                self._shadow.forget()
+            self._shadow.answer()
+
     def predictor(self) -> Predictor:
-        """Return the predictor that serves now."""
-        return self._store.current.predictor
+        """Return the predictor that serves now; the shadow hears what it answers."""
+        champion = self._store.current.predictor
+        if self._shadow_predictor() is None:
+            return champion
+        return cast("Predictor", Overheard(champion, self._shadow))
 
     def append(self, jobs: tuple[FinishedJob, ...]) -> Appended:
         """Append finished jobs to the job log; what they teach serves a moment later.
@@ -186,6 +214,18 @@ class ServingState:
         if not self._live().is_same(self._built_with):
             self._store.rebuild()
 
+    def _shadow_predictor(self) -> Predictor | None:
+        return self._shadow_store.current.predictor if self._shadow_store else None
+
+    def _built_shadow(
+        self, bundles: Mapping[str, Bundle], previous: Predictor | None
+    ) -> Predictor | None:
+        del previous
+        if not bundles:
+            return None
+        serving = {n: loaded.bundle for n, loaded in self._store.current.loaded.items()}
+        return Predictor({**serving, **bundles}, self._history.features, self._live())
+
     def _built(self, bundles: Mapping[str, Bundle], previous: Predictor | None) -> Predictor:
         self._built_with = live = self._live()
         predictor = Predictor(bundles, self._history.features, live, previous)
@@ -195,7 +235,7 @@ class ServingState:
 
 
 def champions_of(
-    tracking_uri: str, environ: Mapping[str, str], roots: Sequence[Path] = ()
+    tracking_uri: str, environ: Mapping[str, str], roots: Sequence[Path] = (), alias: str = ALIAS
 ) -> Champions:
     """Return the lightest reader of a registry: REST for a server, MLflow's client otherwise.
 
@@ -206,10 +246,12 @@ def champions_of(
         Holds the credentials.
     roots : sequence of Path
         Folders below which a server's local paths are read.
+    alias : str
+        Which versions count as champions.
     """
     if tracking_uri.startswith(("http://", "https://")):
-        return RestChampions(tracking_uri, environ, roots)
-    return MlflowChampions(tracking_uri)
+        return RestChampions(tracking_uri, environ, roots, alias)
+    return MlflowChampions(tracking_uri, alias)
 
 
 def _freeze() -> None:

@@ -1,7 +1,7 @@
 """How fast repeated work runs: each exclusive run against earlier ones of the same key."""
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import log, nan
 from statistics import median
 
@@ -14,6 +14,7 @@ from pipelines.retraining.drift import Floats
 FEWEST_BEFORE = 3
 KEPT = 16
 LEAST_S = 0.1
+TIGHT = 0.1  # log; a key whose runs are further apart is not the same work each time
 
 
 def relative_times(jobs: Sequence[FinishedJob]) -> Floats:
@@ -28,7 +29,8 @@ def relative_times(jobs: Sequence[FinishedJob]) -> Floats:
     -------
     float64 array of shape (n,)
         0 is as usual, 0.14 is 15 % slower. NaN where the job was not alone for its whole run, did
-        not end well, or is among the first three of its key on that GPU model.
+        not end well, is among the first three of its key on that GPU model, or where the key is not
+        the same work each time.
 
     Notes
     -----
@@ -54,9 +56,15 @@ def relative_times(jobs: Sequence[FinishedJob]) -> Floats:
             continue
         runs = before[job.job_key, gpu_model, job.gpus]
         now = log(max(job.runtime_s, LEAST_S))
-        result[at] = now - median(runs) if len(runs) >= FEWEST_BEFORE else nan
+        is_known = len(runs) >= FEWEST_BEFORE and _spread(runs) <= TIGHT
+        result[at] = now - median(runs) if is_known else nan
         runs.append(now)
     return result
+
+
+def _spread(runs: Collection[float]) -> float:
+    middle = median(runs)
+    return median(abs(run - middle) for run in runs)
 
 
 def _alone_on(job: FinishedJob) -> str | None:

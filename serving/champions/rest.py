@@ -33,12 +33,18 @@ class RestChampions:
         ``MLFLOW_TRACKING_USERNAME`` and ``MLFLOW_TRACKING_PASSWORD``.
     roots : sequence of Path
         Folders of this machine below which a version's files may lie.
+    alias : str
+        Which versions count as champions.
     """
 
     def __init__(
-        self, tracking_uri: str, environ: Mapping[str, str], roots: Sequence[Path] = ()
+        self,
+        tracking_uri: str,
+        environ: Mapping[str, str],
+        roots: Sequence[Path] = (),
+        alias: str = ALIAS,
     ) -> None:
-        self._uri, self._roots = tracking_uri, roots
+        self._uri, self._roots, self._alias = tracking_uri, roots, alias
         self._http = RegistryHttp(tracking_uri, environ)
 
     def numbers(self) -> Mapping[str, str]:
@@ -50,7 +56,7 @@ class RestChampions:
                 for model in document.get("registered_models", [])
                 if model["name"] in REGISTERED_MODELS
                 for alias in model.get("aliases", [])
-                if alias["alias"] == ALIAS
+                if alias["alias"] == self._alias
             }
 
     def facts(self, name: str, number: str) -> VersionFacts:

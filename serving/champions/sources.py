@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ALIAS = "champion"
+SHADOW = "shadow"  # answers beside the champion, and nobody is told
 DIGEST_TAG = "colocast.digest"
 _SQLITE = "sqlite:///"
 PAGE = 1_000  # registered models; MLflow's largest page
@@ -68,6 +69,8 @@ class MlflowChampions:
     Parameters
     ----------
     tracking_uri : str
+    alias : str
+        Which versions count as champions.
 
     Notes
     -----
@@ -75,17 +78,17 @@ class MlflowChampions:
     service that speaks to an MLflow server does without: ``serving.champions.rest``.
     """
 
-    def __init__(self, tracking_uri: str) -> None:
-        self._uri = tracking_uri
+    def __init__(self, tracking_uri: str, alias: str = ALIAS) -> None:
+        self._uri, self._alias = tracking_uri, alias
 
     def numbers(self) -> Mapping[str, str]:
         """Return the champion's version number of each registered model that has one."""
         with self._client() as client:
             models = client.search_registered_models(max_results=PAGE)
         return {
-            model.name: str(model.aliases[ALIAS])
+            model.name: str(model.aliases[self._alias])
             for model in models
-            if model.name in REGISTERED_MODELS and ALIAS in model.aliases
+            if model.name in REGISTERED_MODELS and self._alias in model.aliases
         }
 
     def facts(self, name: str, number: str) -> VersionFacts:

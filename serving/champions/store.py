@@ -125,6 +125,30 @@ class ModelStore(Generic[P]):
             bundles = {name: loaded.bundle for name, loaded in before.loaded.items()}
             self._current = replace(before, predictor=self._build(bundles, before.predictor))
 
+    def refresh_exactly(self) -> bool:
+        """Ask the registry once; hold what the alias names now and nothing else.
+
+        `refresh` keeps a version whose alias is gone, for something must serve.
+
+        Returns
+        -------
+        bool
+            Whether other versions are held from now on.
+        """
+        with self._changing:
+            before = self._current
+            self._refreshed()
+            after = self._current
+            if after.registry_error:
+                return False
+            gone = {name for name, each in after.refused.items() if name in after.loaded}
+            if gone:
+                loaded = {n: each for n, each in after.loaded.items() if n not in gone}
+                bundles = {name: each.bundle for name, each in loaded.items()}
+                predictor = self._build(bundles, after.predictor)
+                self._current = replace(after, predictor=predictor, loaded=loaded, refused={})
+            return self._current.loaded != before.loaded
+
     def refresh(self) -> tuple[str, ...]:
         """Ask the registry once, and load what has changed.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 import pandas as pd
 
@@ -31,6 +32,11 @@ class LiveProfiles:
 
     runs: dict[ProfileKey, list[dict[str, object]]] = field(default_factory=dict)
     table: pd.DataFrame = field(default_factory=lambda: _profiles([]))
+
+    def alone_s(self, job_key: str, gpu_model: str) -> float | None:
+        """Return the median runtime of a job's runs alone (s), or None without one."""
+        runs = self.runs.get((job_key, gpu_model))
+        return median(float(str(run["jct_s"])) for run in runs) if runs else None
 
     def observe(self, jobs: Iterable[FinishedJob]) -> None:
         """Remember the jobs that ran alone, on one GPU model, and were measured."""

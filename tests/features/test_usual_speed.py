@@ -54,3 +54,11 @@ def test_failures_shared_runs_and_jobs_without_a_card_say_nothing_of_speed():
     assert speed.factor("A100") == 1.0
     bare = FinishedJob("1", 1, "ada", "q", "ncf", 1, 0.0, 0.0, 5.0, Outcome.OK)
     assert speed.normal(bare) is bare
+
+
+def test_keys_that_are_other_work_each_time_say_nothing_of_speed():
+    rng = np.random.default_rng(0)
+    speed = UsualSpeed()
+    for seconds in 100.0 * rng.lognormal(0, 1, 200):
+        speed.normal(job(seconds))
+    assert speed.factor("A100") == 1.0
