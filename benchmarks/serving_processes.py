@@ -35,6 +35,8 @@ class Served:
     ----------
     ready_s : float
         From its start to the first 200 of ``/readyz``.
+    ready_cpu_s : float
+        What all its processes computed until then.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class Served:
         words = [word.format(port=self.port) for word in command]
         self._command = [*(("taskset", "-c", str(core)) if core is not None else ()), *words]
         self._environ, self._log = {**os.environ, **environ}, log
-        self.ready_s = float("nan")
+        self.ready_s = self.ready_cpu_s = float("nan")
 
     @property
     def url(self) -> str:
@@ -73,6 +75,8 @@ class Served:
                 raise RuntimeError(f"it did not start:\n{self._log.read_text()[-3000:]}")
             time.sleep(0.01)
         self.ready_s = time.perf_counter() - start
+        spent = [process.cpu_times() for process in self._family()]
+        self.ready_cpu_s = sum(each.user + each.system for each in spent)
         return self
 
     def __exit__(self, *error: object) -> None:
