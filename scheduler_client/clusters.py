@@ -79,3 +79,10 @@ class Cluster(Protocol):
     def poll(self) -> tuple[EndedRun, ...]:
         """Return the runs that have ended since the last call, each once."""
         ...
+
+    def saved_times(self) -> Mapping[str, float]:
+        """Return when each running job last said that its work was saved (s since 1970, UTC).
+
+        A job that never did is left out.
+        """
+        ...

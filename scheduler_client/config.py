@@ -10,8 +10,10 @@ import yaml
 from data.errors import SettingError, WireError, shown
 from data.wire import from_json
 from scheduler_client.kueue_yaml import queues_from
-from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.eviction_cost import EvictionRules
 from scheduler_client.policy.queue_order import Ageing
+from scheduler_client.policy.reserving import ReservationRules
+from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.scoring import Bound, ScoreWeights
 from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.policy.view import Queue
@@ -73,6 +75,8 @@ class SchedulerSettings:
     tolerance: ToleranceRule = field(default_factory=ToleranceRule)
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    reservation: ReservationRules = field(default_factory=ReservationRules)
+    eviction: EvictionRules = field(default_factory=EvictionRules)
 
     @property
     def rules(self) -> PolicyRules:
@@ -83,6 +87,8 @@ class SchedulerSettings:
             ageing=self.ageing,
             tolerance=self.tolerance,
             weights=self.weights,
+            reservation=self.reservation,
+            eviction=self.eviction,
         )
 
 
@@ -187,10 +193,21 @@ def _rules(settings: SchedulerSettings) -> Iterator[tuple[str, float, bool, str]
     for name in ("slowdown", "memory", "fragmentation"):
         yield _within(f"weights.{name}", getattr(weights, name), 0, 1e6)
     yield "weights", 0.0, weights.slowdown + weights.memory > 0, "slowdown or memory above 0"
+    yield _within("reservation.after_s", settings.reservation.after_s, 0, 1e9)
+    yield from _eviction_rules(settings.eviction)
     yield _within("prediction.deadline_s", asked.deadline_s, 0.01, 600)
     yield _within("prediction.fresh_s", asked.fresh_s, 0, 1e6)
     yield _within("prediction.last_good_s", asked.last_good_s, 0, 1e9)
     yield _within("prediction.budget_s", asked.budget_s, 0.001, 600)
+
+
+def _eviction_rules(rules: EvictionRules) -> Iterator[tuple[str, float, bool, str]]:
+    yield _within("eviction.growth", rules.growth, 0, 1e6)
+    yield _within("eviction.half_life_s", rules.half_life_s, 1, 1e9)
+    yield _within("eviction.most", rules.most, 0, 1_000_000)
+    yield _within("eviction.window_s", rules.window_s, 0, 1e9)
+    yield _within("eviction.least_run_s", rules.least_run_s, 0, 1e9)
+    yield _within("eviction.most_per_cycle", rules.most_per_cycle, 1, 1000)
 
 
 def _within(name: str, value: float, low: float, high: float) -> tuple[str, float, bool, str]:

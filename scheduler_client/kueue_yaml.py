@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from data.errors import SettingError, shown
-from scheduler_client.policy.view import Queue
+from scheduler_client.policy.view import Queue, Whom
 
 GPU_RESOURCE = "nvidia.com/gpu"
+ALLOCATION = "colocast/allocation"
+_PREEMPTION = ("reclaimWithinCohort", "withinClusterQueue", "borrowWithinCohort")
 _API_VERSION = re.compile(r"kueue\.x-k8s\.io/v1beta[12]")
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m?)")
 
@@ -19,8 +21,12 @@ def queues_from(documents: Sequence[Document], source: str) -> tuple[Queue, ...]
 
     Read are ``cohort``/``cohortName``, one resource group with ``nvidia.com/gpu`` and one flavor
     (``nominalQuota``, ``borrowingLimit``, ``lendingLimit``), ``fairSharing.weight``,
-    ``stopPolicy`` (``None``, ``Hold``), and values that say what happens anyway:
-    ``queueingStrategy: BestEffortFIFO``, ``namespaceSelector: {}``, ``preemption`` all ``Never``.
+    ``stopPolicy`` (``None``, ``Hold``), ``preemption.reclaimWithinCohort`` (``Never``,
+    ``LowerPriority``, ``Any``), ``preemption.withinClusterQueue`` (``Never``,
+    ``LowerPriority``), the annotation ``colocast/allocation`` (``dynamic``, or ``static`` for a
+    queue that neither borrows nor lends whatever its cohort), and values that say what happens
+    anyway: ``queueingStrategy: BestEffortFIFO``, ``namespaceSelector: {}``,
+    ``preemption.borrowWithinCohort.policy: Never``.
 
     Parameters
     ----------
@@ -90,9 +96,11 @@ def _queue(place: _Place, document: Document) -> Queue:
         if field in _CHECKED:
             _CHECKED[field](place.at(field), value)
     quota = _gpu_quota(place.at("resourceGroups"), spec.get("resourceGroups"))
-    cohort = _cohort(place, spec)
+    cohort = None if _is_static(place, top.get("metadata")) else _cohort(place, spec)
+    preemption = place.at("preemption").mapping(spec.get("preemption") or {}, _PREEMPTION)
+    reclaims, preempts = (preemption.get(name, "Never") for name in _PREEMPTION[:2])
     for limit in ("borrowingLimit", "lendingLimit"):
-        if cohort is None and quota.get(limit) is not None:
+        if _cohort(place, spec) is None and quota.get(limit) is not None:
             raise place.at(limit).error(quota[limit], "no limit where there is no cohort")
     return Queue(
         name=name,
@@ -102,7 +110,24 @@ def _queue(place: _Place, document: Document) -> Queue:
         lending_limit_gpus=_limit(place.at("lendingLimit"), quota.get("lendingLimit")),
         weight=_weight(place.at("fairSharing"), spec.get("fairSharing")),
         is_held=_is_held(place.at("stopPolicy"), spec.get("stopPolicy")),
+        reclaims=_whom(place.at("preemption.reclaimWithinCohort"), reclaims, tuple(Whom)),
+        preempts=_whom(place.at("preemption.withinClusterQueue"), preempts, tuple(Whom)[:2]),
     )
+
+
+def _is_static(place: _Place, metadata: object) -> bool:
+    """Return whether a queue keeps what it has, and nothing else (the d.run article's static)."""
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    found = annotations.get(ALLOCATION) if isinstance(annotations, Mapping) else None
+    if found not in (None, "dynamic", "static"):
+        raise place.at(ALLOCATION).error(found, "dynamic or static")
+    return found == "static"
+
+
+def _whom(place: _Place, value: object, known: Sequence[Whom]) -> Whom:
+    if value not in [str(whom) for whom in known]:
+        raise place.error(value, f"one of {', '.join(known)}")
+    return Whom(str(value))
 
 
 def _name(place: _Place, metadata: object) -> str:
@@ -158,16 +183,16 @@ def _quantity(place: _Place, value: object) -> float:
     return float(match[1]) / (1000 if match[2] else 1)
 
 
-def _never(place: _Place, value: object) -> None:
-    known = ("reclaimWithinCohort", "withinClusterQueue", "borrowWithinCohort")
-    for name, policy in place.mapping(value, known).items():
-        found = policy.get("policy") if isinstance(policy, Mapping) else policy
-        place.at(name).only(found, "Never")
+def _no_borrowing(place: _Place, preemption: object) -> None:
+    found = preemption.get("borrowWithinCohort") if isinstance(preemption, Mapping) else None
+    policy = found.get("policy") if isinstance(found, Mapping) else found
+    if policy is not None:
+        place.at("borrowWithinCohort").only(policy, "Never")
 
 
 _READ = ("cohort", "cohortName", "resourceGroups", "fairSharing", "stopPolicy")
 _CHECKED = {
     "queueingStrategy": lambda place, value: place.only(value, "BestEffortFIFO"),
     "namespaceSelector": lambda place, value: place.only(value, {}),
-    "preemption": _never,
+    "preemption": _no_borrowing,
 }

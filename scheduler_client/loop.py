@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from data.domain import FinishedJob, Outcome
 from data.errors import ClusterError
+from scheduler_client.clearing import Clearing
 from scheduler_client.clusters import Cluster, EndedRun
 from scheduler_client.config import SchedulerConfig, queues_now
 from scheduler_client.events import log_event, log_fault
@@ -13,7 +14,13 @@ from scheduler_client.forecast.degrade import Forecaster
 from scheduler_client.forecast.remembered import Remembered
 from scheduler_client.jobs.delivery import Delivery
 from scheduler_client.jobs.finishing import RESUBMITTED, finished_job, lost_run
-from scheduler_client.jobs.job_forms import launch, pending_job, running_job, started_fields
+from scheduler_client.jobs.job_forms import (
+    eviction_fields,
+    launch,
+    pending_job,
+    running_job,
+    started_fields,
+)
 from scheduler_client.jobs.placement_note import Joined, PlacementNote, placement_note, read_note
 from scheduler_client.jobs.spool import JobState, Spool, SpooledJob, Starting
 from scheduler_client.policy.decisions import Admission, Decision, Level
@@ -45,6 +52,7 @@ class LoopParts:
 class _Started:
     job: SpooledJob
     note: PlacementNote
+    is_stopping: bool = False
 
     @property
     def starting(self) -> Starting:
@@ -97,6 +105,7 @@ class SchedulerLoop:
         self._parts = parts
         self._running: dict[str, _Started] = {}
         self._unrecorded: list[EndedRun] = []
+        self._clearing = Clearing(parts.spool)
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -132,6 +141,7 @@ class SchedulerLoop:
         predictions = self._predictions(view)
         decision = parts.policy.decide(view, predictions)
         self._apply(decision, predictions, seen)
+        self._evict(decision, view.now)
         cards = parts.cluster.cards()
         parts.remembered.holds(held_gpus(cards, self._running_jobs()))
         parts.delivery.put()
@@ -181,11 +191,29 @@ class SchedulerLoop:
             pending=tuple(pending_job(job) for job in pending),
             running=running,
             queues=queues_now(parts.config, names, len(cards)),
+            reservations=self._clearing.reservations,
+            evictions=self._clearing.evictions(
+                {job.job_id for job in pending} | {job.job_id for job in running}
+            ),
         )
         return _Seen(parts.remembered.with_history(view), pending)
 
     def _running_jobs(self) -> tuple[RunningJob, ...]:
-        return tuple(running_job(started.job, started.note) for started in self._running.values())
+        saved = self._parts.cluster.saved_times()
+        return tuple(
+            running_job(s.job, s.note, saved_time=saved.get(job_id), is_stopping=s.is_stopping)
+            for job_id, s in self._running.items()
+        )
+
+    def _evict(self, decision: Decision, now: float) -> None:
+        """Tell victims to end; `collect` finds them ended, and they wait for another attempt."""
+        self._clearing.observe(decision, now)
+        for eviction in decision.evictions:
+            for victim in eviction.victims:
+                self._running[victim].is_stopping = True
+            log_event("evicted", **eviction_fields(eviction))
+            grace_s = self._parts.config.settings.grace_s
+            self._parts.cluster.stop(eviction.victims, Outcome.PREEMPTED, grace_s)
 
     def _predictions(self, view: ClusterView) -> Predictions:
         policy = self._parts.policy

@@ -4,6 +4,7 @@ from data.wire import Json
 from scheduler_client.clusters import Launch
 from scheduler_client.jobs.placement_note import PlacementNote
 from scheduler_client.jobs.spool import SpooledJob
+from scheduler_client.policy.decisions import Eviction
 from scheduler_client.policy.view import PendingJob, RunningJob
 
 
@@ -24,6 +25,17 @@ def started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
     }
 
 
+def eviction_fields(eviction: Eviction) -> dict[str, Json]:
+    """Return what the log says of jobs that must end for another."""
+    return {
+        "job_id": eviction.job_id,
+        "victims": list(eviction.victims),
+        "card_ids": list(eviction.card_ids),
+        "cost_gpu_s": round(eviction.cost_gpu_s, 3),
+        "reason": "reclaim" if eviction.is_reclaim else "priority",
+    }
+
+
 def pending_job(job: SpooledJob) -> PendingJob:
     """Return a waiting job as a policy sees it."""
     submission = job.submission
@@ -35,7 +47,13 @@ def pending_job(job: SpooledJob) -> PendingJob:
     )
 
 
-def running_job(job: SpooledJob, note: PlacementNote) -> RunningJob:
+def running_job(
+    job: SpooledJob,
+    note: PlacementNote,
+    *,
+    saved_time: float | None = None,
+    is_stopping: bool = False,
+) -> RunningJob:
     """Return a running job as a policy sees it."""
     submission = job.submission
     return RunningJob(
@@ -46,6 +64,12 @@ def running_job(job: SpooledJob, note: PlacementNote) -> RunningJob:
         card_ids=note.card_ids,
         start_time=job.start_time or 0.0,
         is_guaranteed=note.is_guaranteed,
+        priority=submission.priority,
+        mem_mib=note.mem_mib,
+        runtime=note.runtime,
+        limit_s=submission.limit_s,
+        saved_time=saved_time,
+        is_stopping=is_stopping,
     )
 
 

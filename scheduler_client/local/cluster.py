@@ -2,7 +2,8 @@
 
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,6 +139,19 @@ class LocalCluster:
         self._enforce()
         return answers
 
+    def saved_times(self) -> Mapping[str, float]:
+        """Return when each job last touched the file that ``COLOCAST_CHECKPOINT`` names."""
+        found = {}
+        for job_id, run in self._runs.items():
+            with suppress(OSError):  # it has never said anything
+                saved = self._checkpoint(job_id).stat().st_mtime
+                if saved >= run.process.started_time:
+                    found[job_id] = saved
+        return found
+
+    def _checkpoint(self, job_id: str) -> Path:
+        return self._log_folder / f"{job_id}.checkpoint"
+
     def _process(self, launch: Launch) -> RunningProcess:
         log = self._log_folder / f"{launch.job_id}.{launch.attempt}.log"
         try:
@@ -148,6 +162,7 @@ class LocalCluster:
             "COLOCAST_JOB_ID": launch.job_id,
             "COLOCAST_ATTEMPT": str(launch.attempt),
             "COLOCAST_CARDS": ",".join(launch.card_ids),
+            "COLOCAST_CHECKPOINT": str(self._checkpoint(launch.job_id).absolute()),
         }
         return RunningProcess.start(
             launch.command,

@@ -4,7 +4,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, merge
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +100,25 @@ def best_cards(search: Search) -> Choice:
         int(facts["free"]) if "free" in facts else None,
         facts.get("slowdown"),
     )
+
+
+def fitting_cards(search: Search) -> list[str]:
+    """Return cards that would do if the quota were no matter, at most as many as are wanted.
+
+    Of each group; in the order of their ids.
+    """
+    groups, wanted = search.board.groups, search.demand.gpu_model
+    need = _need(search)
+    fits = np.where(need < 0, groups.column("residents") == 0, need <= groups.column("free"))
+    if wanted is not None:
+        fits = fits & (groups.column("model") == _number(groups.models, wanted))
+    for _, does in _tests(search):
+        fits = fits & does
+    found: list[str] = []
+    for group in np.flatnonzero(fits):
+        ids = merge(*(groups.ids[cell] for cell in groups.cells_of[group]))
+        found += islice(ids, search.job.gpus)
+    return sorted(found)
 
 
 def _counted(search: Search, allowed: Flags) -> Integers:

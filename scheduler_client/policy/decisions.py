@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from data.domain import Estimate, Source
+from scheduler_client.policy.view import Reservation
 
 Evidence = tuple[tuple[str, float], ...]
 """Named numbers behind a decision, in the order in which to show them."""
@@ -35,6 +36,7 @@ class Reason(StrEnum):
     TOLERANCE = "tolerance"
     RESERVED = "reserved"
     GANG = "gang"
+    FREEING = "freeing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,46 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Eviction:
+    """That jobs must end so that another can start, on cards that are kept for it.
+
+    Attributes
+    ----------
+    job_id : str
+        The preemptor; it waits until the victims have left.
+    victims : tuple of str
+        Running jobs; without any of them it could not start.
+    card_ids : tuple of str
+        Where it will start.
+    cost_gpu_s : float
+        Work that is lost (GPU seconds), each victim's grown by its past evictions.
+    is_reclaim : bool
+        Whether its queue takes back nominal quota; otherwise it is of higher priority.
+    """
+
+    job_id: str
+    victims: tuple[str, ...]
+    card_ids: tuple[str, ...]
+    cost_gpu_s: float
+    is_reclaim: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """One cycle's answer; every pending job is in exactly one of the two."""
+    """One cycle's answer; every pending job is admitted or waits.
+
+    Attributes
+    ----------
+    waiting : tuple of Waiting
+        In the order in which they had their turn.
+    reservations : tuple of Reservation
+        For the next view.
+    """
 
     admissions: tuple[Admission, ...]
     waiting: tuple[Waiting, ...]
+    evictions: tuple[Eviction, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
 
 ALONE = Estimate(1.0, 1.0, 1.0, "none", Source.EXCLUSIVE)

@@ -15,6 +15,7 @@ _SENTENCES = {
     Reason.TOLERANCE: "every free place would slow somebody down more than is tolerated",
     Reason.RESERVED: "the cards that would do are kept for a job that has waited longer",
     Reason.GANG: "fewer cards would do than it needs at once",
+    Reason.FREEING: "cards are being freed for it; those who leave them are ending",
 }
 
 

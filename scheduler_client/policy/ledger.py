@@ -1,11 +1,13 @@
 """What one cycle has given away so far: cards, and who is charged for them."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 
 from data.domain import JobRequest, Resident
 from scheduler_client.policy.quota_book import QuotaBook
 from scheduler_client.policy.usage import held_gpus
-from scheduler_client.policy.view import CardState, ClusterView, UserKey
+from scheduler_client.policy.view import CardState, ClusterView, RunningJob, UserKey
 
 _NOBODY: UserKey = ("", "")
 
@@ -47,6 +49,29 @@ class Ledger:
             self._charge(before, -1.0)
             self._charge(after, +1.0)
             self.cards[card_id] = after
+
+    def release(self, job: RunningJob) -> None:
+        """Take a running job from its cards and move the charges of everybody there."""
+        for place, card_id in enumerate(job.card_ids):
+            before = self.cards[card_id]
+            stay = tuple(r for r in before.residents if r.job_id != job.job_id)
+            if len(stay) < len(before.residents):
+                freed_mib = job.mem_mib[place] if job.mem_mib else 0
+                if not stay:
+                    freed_mib = before.total_mem_mib - before.free_mem_mib
+                free_mib = min(before.total_mem_mib, before.free_mem_mib + freed_mib)
+                after = replace(before, residents=stay, free_mem_mib=free_mib)
+                self._charge(before, -1.0)
+                self._charge(after, +1.0)
+                self.cards[card_id] = after
+
+    def copy(self) -> "Ledger":
+        """Return a ledger that moves on by itself, to try things out."""
+        other = copy(self)
+        other.cards, other.held = dict(self.cards), dict(self.held)
+        other.held_by_queue, other._owners = dict(self.held_by_queue), dict(self._owners)
+        other.book, other._changed = self.book.copy(), set()
+        return other
 
     def changed(self) -> set[UserKey]:
         """Return whose holdings have changed since the last call."""

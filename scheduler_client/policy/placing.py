@@ -112,16 +112,21 @@ def demand_of(
     return Demand(wanted, need, max_jobs_per_card)
 
 
-def judged(card: CardState, search: Search) -> Candidate | Reason:
+def judged(card: CardState, search: Search, *, is_quota_free: bool = False) -> Candidate | Reason:
     """Return what would happen on one card, or why it will not do.
 
     This is the rule; `best_cards` follows it for all cards at once.
+
+    Parameters
+    ----------
+    is_quota_free : bool
+        Leave the quota aside.
     """
     rules, board, queue = search.rules, search.board, search.job.queue
     reason = refusal(card, search.demand)
     if reason is not None:
         return reason
-    if not board.ledger.book.allows(queue, board.ledger.changes(queue, card)):
+    if not (is_quota_free or board.ledger.book.allows(queue, board.ledger.changes(queue, card))):
         return Reason.QUOTA
     mem_mib = reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
     candidate = Candidate(card, mem_mib, UNPREDICTED)

@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from data.errors import SettingError
-from scheduler_client.policy.decide import PolicyRules, decide
+from scheduler_client.policy.decide import decide
 from scheduler_client.policy.decisions import Decision
 from scheduler_client.policy.predictions import Predictions
+from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.view import ClusterView
 
 
@@ -75,7 +76,13 @@ def policy_named(name: str, rules: PolicyRules) -> Policy:
     SettingError
         If there is no policy of that name.
     """
-    fifo = PolicyRules(order="fifo", asks=False, max_jobs_per_card=rules.max_jobs_per_card)
+    fifo = PolicyRules(
+        order="fifo",
+        asks=False,
+        max_jobs_per_card=rules.max_jobs_per_card,
+        reservation=None,
+        eviction=None,
+    )
     found = {
         "colocate": rules,
         "exclusive": replace(fifo, max_jobs_per_card=1),

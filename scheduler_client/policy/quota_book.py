@@ -1,6 +1,7 @@
 """All queues' holdings as arrays: what each may take beside anybody's job, at once."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,16 @@ class QuotaBook:
             self._held[place] = gpus
             self._taken[self._cohort[place]] += after - before
             self.version += 1
+
+    def held(self, name: str) -> float:
+        """Return what a queue holds now (GPUs)."""
+        return float(self._held[self.index[name]])
+
+    def copy(self) -> "QuotaBook":
+        """Return a book that moves on by itself."""
+        other = copy(self)
+        other._held, other._taken = self._held.copy(), self._taken.copy()
+        return other
 
     def allows(self, name: str, changes: Changes) -> bool:
         """Return whether a queue may cause these changes."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
-from data.domain import Card, JobRequest, Resident
+from data.domain import Card, Estimate, JobRequest, Resident
 
 UserKey = tuple[str, str]
 """Queue and user: where usage is charged."""
@@ -60,7 +61,23 @@ class PendingJob:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that holds cards; `start_time` in seconds since 1970, UTC."""
+    """A job that holds cards.
+
+    Attributes
+    ----------
+    start_time : float
+        Seconds since 1970, UTC.
+    mem_mib : tuple of int
+        Reserved on each card (MiB); empty where that is not known.
+    runtime : Estimate, optional
+        Of the whole run, as predicted when it started (s).
+    limit_s : float, optional
+        After so long it is ended.
+    saved_time : float, optional
+        When it last said that its work was saved (s since 1970, UTC).
+    is_stopping : bool
+        It has been told to end.
+    """
 
     job_id: str
     user: str
@@ -69,6 +86,48 @@ class RunningJob:
     card_ids: tuple[str, ...]
     start_time: float
     is_guaranteed: bool = True
+    priority: int = 0
+    mem_mib: tuple[int, ...] = ()
+    runtime: Estimate | None = None
+    limit_s: float | None = None
+    saved_time: float | None = None
+    is_stopping: bool = False
+
+
+class Whom(StrEnum):
+    """Whose jobs a queue may have evicted, in Kueue's words."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    ANY = "Any"
+
+
+@dataclass(frozen=True, slots=True)
+class PastEviction:
+    """That a job was evicted for another; `time` in seconds since 1970, UTC."""
+
+    job_id: str
+    for_job_id: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Cards that are kept for a pending job until it starts.
+
+    Attributes
+    ----------
+    card_ids : tuple of str
+        The very cards, freed for it by evictions; none: as many as it needs, those that come
+        free first.
+    victims : tuple of str
+        Who was evicted for it.
+    """
+
+    job_id: str
+    since_time: float
+    card_ids: tuple[str, ...] = ()
+    victims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +147,12 @@ class Queue:
         Of its share in fair ordering (> 0).
     is_held : bool
         Nothing of it is started (Kueue's ``stopPolicy: Hold``).
+    reclaims : Whom
+        Whose jobs are evicted when others of the cohort hold what is within its nominal quota
+        (``reclaimWithinCohort``).
+    preempts : Whom
+        Whether a job of higher priority evicts one of the same user
+        (``withinClusterQueue``; never ``ANY``).
     """
 
     name: str
@@ -97,6 +162,8 @@ class Queue:
     lending_limit_gpus: float | None = None
     weight: float = 1.0
     is_held: bool = False
+    reclaims: Whom = Whom.NEVER
+    preempts: Whom = Whom.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +176,10 @@ class ClusterView:
         Seconds since 1970, UTC.
     history_gpus : mapping of (queue, user) to float
         How many GPUs each has used lately, by the decayed usage history (GPUs, >= 0).
+    reservations : tuple of Reservation
+        As the previous decision left them.
+    evictions : tuple of PastEviction
+        Of jobs that have not finished.
     """
 
     now: float
@@ -117,6 +188,8 @@ class ClusterView:
     running: tuple[RunningJob, ...] = ()
     queues: tuple[Queue, ...] = ()
     history_gpus: Mapping[UserKey, float] = field(default_factory=dict)
+    reservations: tuple[Reservation, ...] = ()
+    evictions: tuple[PastEviction, ...] = ()
 
 
 def pressure(view: ClusterView) -> float:

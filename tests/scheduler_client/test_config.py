@@ -5,9 +5,10 @@ import yaml
 
 from data.errors import SettingError
 from scheduler_client.config import SchedulerConfig, config_from, load_config, queues_now
+from scheduler_client.policy.quota import most_gpus, unlent_gpus
 from scheduler_client.policy.scoring import Bound
 from scheduler_client.policy.tolerance import Direction
-from scheduler_client.policy.view import Queue
+from scheduler_client.policy.view import Queue, Whom
 
 QUEUE = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -184,3 +185,40 @@ def test_without_configuration_users_share_equally():
 
 def test_configured_queues_stay_as_they_are():
     assert queues_now(parsed(QUEUE), ["bob"], 3) == parsed(QUEUE).queues
+
+
+@pytest.mark.parametrize("whom", list(Whom))
+def test_whose_jobs_are_reclaimed_is_read(whom):
+    text = QUEUE.replace("reclaimWithinCohort: Never", f"reclaimWithinCohort: {whom}")
+    assert parsed(text).queues[0].reclaims is whom
+
+
+def test_preemption_by_priority_within_a_queue_is_read():
+    text = QUEUE.replace("withinClusterQueue: Never", "withinClusterQueue: LowerPriority")
+    assert parsed(text).queues[0].preempts is Whom.LOWER_PRIORITY
+
+
+STATIC = "labels: {team: vision}\n  annotations: {colocast/allocation: static}"
+
+
+def test_a_queue_with_static_allocation_neither_borrows_nor_lends():
+    (queue,) = parsed(QUEUE.replace("labels: {team: vision}", STATIC)).queues
+    assert queue.cohort is None
+    assert most_gpus(queue) == unlent_gpus(queue) == 8
+
+
+def test_an_allocation_that_is_unknown_is_refused():
+    with pytest.raises(SettingError, match="found 'fixed', wanted dynamic or static"):
+        parsed(QUEUE.replace("labels: {team: vision}", STATIC.replace("static", "fixed")))
+
+
+def test_evictions_and_reservations_are_settings():
+    text = SETTINGS + "  reservation: {after_s: 60}\n  eviction: {most: 2, growth: 1}\n"
+    rules = parsed(text).settings.rules
+    assert rules.reservation.after_s == 60
+    assert (rules.eviction.most, rules.eviction.growth) == (2, 1)
+
+
+def test_an_eviction_rule_out_of_range_is_named():
+    with pytest.raises(SettingError, match=r"eviction\.growth must be a number in"):
+        parsed(SETTINGS + "  eviction: {growth: -1}\n")

@@ -138,3 +138,12 @@ def test_a_card_that_cannot_start_anything_rests(slots, tmp_path):
     assert [card.is_healthy for card in cluster.cards()] == [False, True]
     assert not cluster.cards()[0].residents
     assert cluster.cards()[0].free_mem_mib == 1000
+
+
+def test_a_job_says_that_its_work_is_saved_by_touching_a_file(cluster, eventually):
+    touch = "import os, pathlib; pathlib.Path(os.environ['COLOCAST_CHECKPOINT']).touch()\n"
+    start_time = cluster.start(launch("1", sys.executable, "-c", touch + WAIT))
+    cluster.start(launch("2", sys.executable, "-c", WAIT, cards=("cpu1",)))
+    eventually(lambda: "1" in cluster.saved_times(), 20.0)
+    (saved,) = cluster.saved_times().values()
+    assert saved >= start_time

@@ -1,0 +1,106 @@
+"""Room for jobs that found none: who must end for whom, and which cards are kept for whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scheduler_client.policy.decisions import Eviction, Reason, Waiting
+from scheduler_client.policy.eviction_cost import eviction_costs
+from scheduler_client.policy.filtering import reserved_mem_mib
+from scheduler_client.policy.placing import Search
+from scheduler_client.policy.preempting import Field, planned_eviction
+from scheduler_client.policy.reserving import FOR_WANT_OF_CARDS, ReservationRules
+from scheduler_client.policy.turns import Turns
+from scheduler_client.policy.view import PendingJob, Reservation, Whom
+
+Waits = Sequence[tuple[PendingJob, Waiting]]
+"""Jobs that wait, in the order of their turns."""
+
+
+def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
+    """Return who must end for whom; jobs served earlier are taken into account."""
+    rules = turns.rules.eviction
+    if rules is None or not any(
+        queue.reclaims is not Whom.NEVER or queue.preempts is not Whom.NEVER
+        for queue in turns.view.queues
+    ):
+        return ()
+    ledger, freeing = turns.ledger.copy(), turns.freeing()
+    field = Field(
+        queues=turns.queues,
+        running={job.job_id: job for job in turns.view.running},
+        costs=eviction_costs(turns.view, turns.history),
+        history=turns.history,
+        rules=rules,
+        now=turns.view.now,
+        spoken_for=frozenset(j.job_id for j in turns.view.running if j.is_stopping),
+    )
+    found: list[Eviction] = []
+    for pending, waiting_ in waits:
+        if len(found) == rules.most_per_cycle:
+            break
+        wants_cards = waiting_.reason in (*FOR_WANT_OF_CARDS, Reason.QUOTA)
+        if not wants_cards or pending.job.job_id in freeing:
+            continue
+        search = turns.search(pending)
+        search = replace(search, board=replace(turns.board, ledger=ledger))
+        eviction = planned_eviction(search, field)
+        if eviction is not None:
+            found.append(eviction)
+            _play(eviction, search, field)
+            field = replace(field, spoken_for=field.spoken_for.union(eviction.victims))
+    return tuple(found)
+
+
+def _play(eviction: Eviction, search: Search, field: Field) -> None:
+    """Put a preemptor where it will be, so that the next one finds its cards taken."""
+    ledger = search.board.ledger
+    for victim in eviction.victims:
+        ledger.release(field.running[victim])
+    need = (
+        reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
+        for card in (ledger.cards[card_id] for card_id in eviction.card_ids)
+    )
+    ledger.admit(search.job, eviction.card_ids, list(need))
+
+
+def reservations_after(
+    waits: Waits, evictions: Sequence[Eviction], turns: Turns
+) -> tuple[Reservation, ...]:
+    """Return what is kept for whom in the next cycle."""
+    if turns.rules.reservation is None:
+        return ()
+    now, freeing = turns.view.now, turns.freeing()
+    fresh = tuple(Reservation(e.job_id, now, e.card_ids, e.victims) for e in evictions)
+    served = {reservation.job_id for reservation in fresh}
+    reasons = {waiting_.job_id: waiting_.reason for _, waiting_ in waits}
+    kept = tuple(
+        wanted.reservation
+        for wanted in turns.wanted
+        if wanted.reservation.job_id not in served
+        and _is_kept(wanted.reservation, reasons, freeing)
+    )
+    if any(not reservation.card_ids for reservation in kept):
+        return kept + fresh
+    served |= {reservation.job_id for reservation in kept}
+    return kept + fresh + _first_of_those_passed(waits, served, turns)
+
+
+def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tuple[Reservation, ...]:
+    rules = turns.rules.reservation or ReservationRules()
+    for pending, waiting_ in waits:
+        job = pending.job
+        has_waited = turns.view.now - job.submit_time >= rules.after_s
+        wants_cards = waiting_.reason in FOR_WANT_OF_CARDS and job.job_id not in served
+        if wants_cards and has_waited:
+            whole = {job.queue: float(job.gpus)}
+            if turns.ledger.book.allows(job.queue, whole):
+                return (Reservation(job.job_id, turns.view.now),)
+    return ()
+
+
+def _is_kept(reservation: Reservation, reasons: Mapping[str, Reason], freeing: set[str]) -> bool:
+    """Return whether a job still needs its reservation, and can still use it."""
+    reason = reasons.get(reservation.job_id)
+    if reservation.card_ids:  # once all victims have left, it has had its turn
+        return reason is not None and reservation.job_id in freeing
+    return reason in FOR_WANT_OF_CARDS

@@ -1,0 +1,195 @@
+"""One job after the other: what each gets of the cards that those before it have left."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from data.domain import Estimate
+from scheduler_client.policy.card_groups import CardGroups
+from scheduler_client.policy.choosing import best_cards
+from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
+from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
+from scheduler_client.policy.filtering import Capacity, Demand
+from scheduler_client.policy.holds import Holds
+from scheduler_client.policy.ledger import Ledger
+from scheduler_client.policy.outlook import Outlooks
+from scheduler_client.policy.placing import Board, Placed, PlacingRules, Search, demand_of
+from scheduler_client.policy.predictions import NO_FORECAST, JobForecast, Predictions
+from scheduler_client.policy.queue_order import FairOrder, FifoOrder, Order
+from scheduler_client.policy.quota import is_guaranteed
+from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
+from scheduler_client.policy.rules import PolicyRules
+from scheduler_client.policy.scoring import Candidate, worst_slowdown
+from scheduler_client.policy.tolerance import tolerance
+from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Whom, pressure
+from scheduler_client.policy.waiting import waiting
+
+
+class Turns:
+    """The pending jobs of one cycle, one after the other, on the cards that are left."""
+
+    def __init__(self, view: ClusterView, predictions: Predictions, rules: PolicyRules) -> None:
+        self.view, self.predictions, self.rules = view, predictions, rules
+        self.queues = {queue.name: queue for queue in view.queues}
+        self.pressure = pressure(view)
+        self.capacity = Capacity(view.cards)
+        self.order: Order = (
+            FairOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
+        )
+        self.placing = PlacingRules(
+            max_jobs_per_card=rules.max_jobs_per_card,
+            asks=rules.asks,
+            tolerance=tolerance(self.pressure, rules.tolerance),
+            bound=rules.bound,
+            weights=rules.weights,
+            gang_waits=any(pending.job.gpus > 1 for pending in view.pending),
+        )
+        self.history = EvictionHistory(view.evictions, view.now, rules.eviction or EvictionRules())
+        self.ledger, self.holds = Ledger(view), Holds()
+        self.wanted = self._wanted() if rules.reservation else ()
+        if self.wanted:
+            ends = latest_ends(view.pending, predictions, view.now, self.placing.tolerance)
+            self.holds = holds_of(self.wanted, view, ends)
+        groups = CardGroups(
+            view.cards, self.ledger.owners, rules.max_jobs_per_card, self.holds.numbers
+        )
+        self.board = Board(self.ledger, groups, self.holds)
+        self.outlooks = Outlooks(rules.bound, groups.card_classes)
+
+    def _wanted(self) -> tuple[Wanted, ...]:
+        """Return the reservations whose job still waits, with what it asks."""
+        pending = {one.job.job_id: one for one in self.view.pending}
+        cards = {card.card_id: card.is_healthy for card in self.view.cards}
+        return tuple(
+            Wanted(kept, pending[kept.job_id], self.demand(pending[kept.job_id]))
+            for kept in sorted(self.view.reservations, key=lambda r: (r.since_time, r.job_id))
+            if kept.job_id in pending and all(cards.get(card_id) for card_id in kept.card_ids)
+        )
+
+    def in_order(self) -> Iterator[PendingJob]:
+        """Yield every pending job once, those first that cards are kept for."""
+        first = [wanted.pending for wanted in self.wanted]
+        yield from first
+        had = {pending.job.job_id for pending in first}
+        while (pending := self.order.next(self.ledger)) is not None:
+            if pending.job.job_id not in had:
+                yield pending
+
+    def demand(self, pending: PendingJob) -> Demand:
+        """Return what a job asks of each of its cards."""
+        forecast = self.predictions.get(pending.job.job_id, NO_FORECAST)
+        most = self.rules.max_jobs_per_card
+        return demand_of(pending, forecast, self.capacity.largest_mib, most)
+
+    def search(self, pending: PendingJob) -> Search:
+        """Return what a job's turn is about."""
+        forecast = self.predictions.get(pending.job.job_id, NO_FORECAST)
+        return Search(
+            pending=pending,
+            demand=self.demand(pending),
+            forecast=forecast,
+            outlook=self.outlooks.of(forecast.colocations),
+            board=self.board,
+            rules=self.placing,
+        )
+
+    def answer(self, pending: PendingJob) -> Admission | Waiting:
+        """Return what becomes of a job now."""
+        job = pending.job
+        queue = self.queues.get(job.queue)
+        if queue is None:
+            return Waiting(job.job_id, Reason.UNKNOWN_QUEUE)
+        refused = self._refused(pending, queue)
+        if refused is not None:
+            return refused
+        search = self.search(pending)
+        choice = best_cards(search)
+        if choice.placed is None:
+            if job.job_id in self.freeing():
+                return Waiting(job.job_id, Reason.FREEING)
+            return waiting(search, choice, queue)
+        return self._admission(pending, queue, search.forecast, choice.placed)
+
+    def admit(self, pending: PendingJob, admission: Admission) -> None:
+        """Put an admitted job on its cards."""
+        before = [self.ledger.cards[card_id] for card_id in admission.card_ids]
+        self.ledger.admit(pending.job, admission.card_ids, admission.mem_mib)
+        for card in before:
+            self.board.groups.replace(card, self.ledger.cards[card.card_id])
+
+    def _refused(self, pending: PendingJob, queue: Queue) -> Waiting | None:
+        """Return why a job may not start at all now, wherever there is room."""
+        job_id, held = pending.job.job_id, self.ledger.held_by_queue.get(queue.name, 0.0)
+        if queue.is_held:
+            return Waiting(job_id, Reason.HELD)
+        if self.capacity.is_impossible(pending):
+            return Waiting(job_id, Reason.IMPOSSIBLE, (("gpus", float(pending.job.gpus)),))
+        if self._must_not_borrow(pending, queue):
+            numbers = (("held_gpus", held), ("nominal_quota_gpus", queue.nominal_quota_gpus))
+            return Waiting(job_id, Reason.QUOTA, numbers)
+        return None
+
+    def _must_not_borrow(self, pending: PendingJob, queue: Queue) -> bool:
+        """Return whether a job that was evicted too often would run on what others may reclaim."""
+        if not self.history.is_worn(pending.job.job_id):
+            return False
+        others = (q for q in self.queues.values() if q.cohort == queue.cohort is not None)
+        is_safe = all(q.reclaims is Whom.NEVER for q in others)
+        after = self.ledger.held_by_queue.get(queue.name, 0.0) + pending.job.gpus
+        return not is_safe and not is_guaranteed(queue, after)
+
+    def freeing(self) -> set[str]:
+        """Return the jobs whose victims have not left yet."""
+        running = {job.job_id for job in self.view.running}
+        return {
+            kept.job_id for kept in self.view.reservations if running.intersection(kept.victims)
+        }
+
+    def _admission(
+        self, pending: PendingJob, queue: Queue, forecast: JobForecast, placed: Placed
+    ) -> Admission:
+        candidates = placed.candidates
+        held = self.ledger.held_by_queue.get(queue.name, 0.0) + placed.changes[queue.name]
+        worst = max(worst_slowdown(c.colocation, self.rules.bound) for c in candidates)
+        return Admission(
+            job_id=pending.job.job_id,
+            attempt=pending.attempt,
+            card_ids=tuple(candidate.card.card_id for candidate in candidates),
+            mem_mib=tuple(candidate.mem_mib for candidate in candidates),
+            slowdown=_worst_of_job(candidates),
+            neighbours=_neighbours(candidates),
+            is_guaranteed=is_guaranteed(queue, held),
+            level=forecast.level if self.rules.asks else Level.NONE,
+            reason=_reason(candidates),
+            evidence=(
+                ("score", placed.scores[0].total),
+                *placed.scores[0].terms,
+                ("worst_slowdown", worst),
+                ("tolerance", self.placing.tolerance),
+                ("pressure", self.pressure),
+            ),
+        )
+
+
+def _worst_of_job(candidates: tuple[Candidate, ...]) -> Estimate | None:
+    mine = [c.colocation.job_slowdown for c in candidates if c.colocation.job_slowdown]
+    return max(mine, key=lambda estimate: estimate.value, default=None)
+
+
+def _neighbours(
+    candidates: tuple[Candidate, ...],
+) -> tuple[tuple[str, Estimate | None], ...]:
+    """Return every resident once, with the worst that is predicted for it."""
+    worst: dict[str, Estimate | None] = {}
+    for candidate in candidates:
+        by_key = sorted(candidate.card.residents, key=lambda resident: resident.job_key)
+        estimates = candidate.colocation.neighbour_slowdowns
+        for resident, estimate in zip_longest(by_key, estimates):
+            known = worst.get(resident.job_id)
+            if known is None or (estimate is not None and estimate.value > known.value):
+                worst[resident.job_id] = estimate
+    return tuple(worst.items())
+
+
+def _reason(candidates: tuple[Candidate, ...]) -> str:
+    keys = sorted({r.job_key for candidate in candidates for r in candidate.card.residents})
+    return f"beside {', '.join(keys)}" if keys else "alone"
