@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,56 @@ from data.errors import SettingError
 from data.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.replaying.models import Beliefs
+    from pipelines.replaying.result import Result
     from pipelines.replaying.run import Replay
     from pipelines.replaying.workloads import Workloads
-    from scheduler_client.replay.simulation import Costs
 
 _PATH = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be replayed, as asked for on the command line."""
+
+    trace: Path
+    pairs: Path | None
+    cluster: Path | None
+    load: float | None
+    gpu_model: str | None
+    model: str
+    seed: int
+    burst: int | None
+    checkpoint_s: float
+    restart_s: float
+
+    def __post_init__(self) -> None:
+        if (self.cluster is None) == (self.load is None):
+            raise SettingError("wanted --trace, and one of --cluster and --load")
+        if not self.checkpoint_s > 0 or not self.restart_s >= 0:
+            found = f"{self.checkpoint_s:g}"
+            raise SettingError(f"wanted --checkpoint-s > 0, got {found}, and --restart-s >= 0")
+
+    def params(self, source: str) -> dict[str, str]:
+        """Return them as parameters of a run in MLflow."""
+        return {
+            "trace": self.trace.name,
+            "pairs": Path(source).name,
+            "cluster": self.cluster.name if self.cluster else f"load {self.load:g}",
+            "model": self.model,
+            "seed": str(self.seed),
+            "burst": "" if self.burst is None else str(self.burst),
+            "checkpoint_s": f"{self.checkpoint_s:g}",
+            "restart_s": f"{self.restart_s:g}",
+        }
 
 
 @click.command()
 @click.option("--trace", type=_PATH, help="Jobs, in any layout that `colocast import` reads.")
 @click.option("--pairs", type=_PATH, help="Profiling runs with pairs. Default: what was imported.")
+@click.option("--gpu-model", help="Of the pairs, where they are of several.")
 @click.option("--cluster", type=_PATH, help="YAML with gpus, gpus_per_node and quotas.")
 @click.option("--load", type=float, help="Instead of --cluster: GPU time asked over there is.")
 @click.option(
@@ -31,7 +71,7 @@ _PATH = click.Path(path_type=Path)
     "--model",
     default="other-half",
     show_default=True,
-    help="What colocate predicts by: other-half, oracle, none, or an alias or version.",
+    help="What colocate predicts by: other-half, other-pairs, oracle, none, alias or version.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the split and the draw.")
 @click.option("--burst", type=int, help="Submit all jobs of this week (0, 1, …) at once.")
@@ -40,22 +80,31 @@ _PATH = click.Path(path_type=Path)
 @click.option("--json", "json_path", type=_PATH, help="Write all metrics, by policy.")
 @click.option("--events", type=_PATH, help="Write the event log of the one policy as parquet.")
 @click.option("--compare", type=_PATH, help="Write a page of tables and plots (HTML).")
+@click.option(
+    "--mlflow/--no-mlflow",
+    "to_mlflow",
+    default=None,
+    help="Log the comparison. Default: where --compare is given and MLFLOW_TRACKING_URI is set.",
+)
 @click.option("--check", type=_PATH, help="Check an event log, and do nothing else.")
-def command(  # noqa: PLR0913, PLR0917 - one for each option
+def command(  # noqa: PLR0913 - one for each option
+    *,
     trace: Path | None,
+    policies: tuple[str, ...],
+    json_path: Path | None,
+    events: Path | None,
+    compare: Path | None,
+    to_mlflow: bool | None,
+    check: Path | None,
     pairs: Path | None,
+    gpu_model: str | None,
     cluster: Path | None,
     load: float | None,
-    policies: tuple[str, ...],
     model: str,
     seed: int,
     burst: int | None,
     checkpoint_s: float,
     restart_s: float,
-    json_path: Path | None,
-    events: Path | None,
-    compare: Path | None,
-    check: Path | None,
 ) -> int | None:
     """Replay a trace under one or several policies, on the same cluster and the same draw.
 
@@ -63,92 +112,108 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     card comes from measured pairs alone. --json writes one object a policy, see docs/replay.md.
     With --check the exit status is 1 where the log does not hold.
     """
-    from scheduler_client.replay.simulation import Costs
-
     if check is not None:
         return _check(check, json_path)
-    if trace is None or (cluster is None) == (load is None):
+    if trace is None:
         raise SettingError("wanted --trace, and one of --cluster and --load")
-    if not checkpoint_s > 0 or not restart_s >= 0:
-        raise SettingError(f"wanted --checkpoint-s > 0, got {checkpoint_s:g}, and --restart-s >= 0")
+    asked = _Asked(
+        trace, pairs, cluster, load, gpu_model, model, seed, burst, checkpoint_s, restart_s
+    )
     from pipelines.replaying.run import BY_DEFAULT
 
     names = policies or BY_DEFAULT
     if events is not None and len(names) != 1:
         raise SettingError("--events wants exactly one --policy")
-    costs = Costs(checkpoint_s, restart_s)
-    replay = _prepared(trace, pairs, cluster or load, model, seed, burst, costs)
-    _run(replay, names, seed, json_path, events, compare)
+    settings = Settings.from_mapping(os.environ, Path.cwd())
+    replay, source = _prepared(asked, settings)
+    results = _results(replay, names, events)
+    if json_path is not None:
+        _write_json(json_path, {name: result.metrics for name, result in results.items()})
+    if to_mlflow is None:
+        to_mlflow = compare is not None and "MLFLOW_TRACKING_URI" in os.environ
+    if compare is not None or to_mlflow:
+        where = settings if to_mlflow else None
+        _report(replay, results, asked.params(source), compare, where)
     return None
 
 
-def _prepared(  # noqa: PLR0913, PLR0917
-    trace: Path,
-    pairs: Path | None,
-    cluster: Path | float | None,
-    model: str,
-    seed: int,
-    burst: int | None,
-    costs: "Costs",
-) -> "Replay":
+def _prepared(asked: _Asked, settings: Settings) -> "tuple[Replay, str]":
     from pipelines.input_tables import input_table
     from pipelines.replaying.run import Replay
     from pipelines.replaying.trace import burst_of, site_for_load, site_from, trace_of
-    from pipelines.replaying.workloads import draw, share_scores, workloads_of
+    from pipelines.replaying.workloads import draw, of_gpu_model, share_scores, workloads_of
+    from scheduler_client.replay.simulation import Costs
 
-    settings = Settings.from_mapping(os.environ, Path.cwd())
-    jobs, _ = input_table("jobs", trace, settings)
-    runs, source = input_table("profiling_runs", pairs, settings)
-    workloads = workloads_of(runs, seed)
-    drawn = draw(trace_of(jobs), workloads, seed)
+    jobs, _ = input_table("jobs", asked.trace, settings)
+    runs, source = input_table("profiling_runs", asked.pairs, settings)
+    workloads = workloads_of(of_gpu_model(runs, asked.gpu_model), asked.seed)
+    drawn = draw(trace_of(jobs), workloads, asked.seed)
+    costs = Costs(asked.checkpoint_s, asked.restart_s)
     site = (
-        site_from(cluster, drawn, costs)
-        if isinstance(cluster, Path)
-        else site_for_load(drawn, cluster or 0.0, costs)
+        site_from(asked.cluster, drawn, costs)
+        if asked.cluster is not None
+        else site_for_load(drawn, asked.load or 0.0, costs)
     )
-    drawn = drawn if burst is None else burst_of(drawn, burst)
+    drawn = drawn if asked.burst is None else burst_of(drawn, asked.burst)
     click.echo(f"{len(drawn):,} jobs on {site.cards} GPUs; pairs of {source}")
-    beliefs = _beliefs(model, workloads, seed, settings)
-    return Replay(drawn, site, workloads, beliefs, share_scores(workloads, pairs))
+    beliefs = _beliefs(asked, workloads, settings)
+    return Replay(drawn, site, workloads, beliefs, share_scores(workloads, asked.pairs)), source
 
 
-def _beliefs(model: str, workloads: "Workloads", seed: int, settings: Settings) -> "Beliefs":
-    from pipelines.replaying.models import MODEL, none, of_bundle, oracle, other_half
+def _beliefs(asked: _Asked, workloads: "Workloads", settings: Settings) -> "Beliefs":
+    from pipelines.replaying.models import MODEL, none, of_bundle, oracle, other_half, other_pairs
 
-    if model == "oracle":
+    if asked.model == "oracle":
         return oracle(workloads)
-    if model == "none":
+    if asked.model == "none":
         return none(workloads)
-    if model == "other-half":
-        return other_half(workloads, seed)
+    if asked.model == "other-half":
+        return other_half(workloads, asked.seed)
+    if asked.model == "other-pairs":
+        return other_pairs(workloads, asked.seed)
     from pipelines.registering.registry import Registry
 
     registry = Registry(settings.tracking_uri, settings.artifacts_path)
-    return of_bundle(workloads, registry.load(MODEL, model))
+    return of_bundle(workloads, registry.load(MODEL, asked.model))
 
 
-def _run(  # noqa: PLR0913, PLR0917
-    replay: "Replay",
-    names: tuple[str, ...],
-    seed: int,
-    json_path: Path | None,
-    events: Path | None,
-    compare: Path | None,
-) -> None:
-    from pipelines.replaying.report import headline, page, replayed
+def _results(replay: "Replay", names: tuple[str, ...], events: Path | None) -> "dict[str, Result]":
+    from pipelines.replaying.result import headline, replayed
 
     results = {}
     for name in names:
         results[name] = replayed(replay, name, events)
         click.echo(headline(name, results[name].metrics))
-    if json_path is not None:
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        found = {name: result.metrics for name, result in results.items()}
-        json_path.write_text(json.dumps(found, indent=2) + "\n")
-    if compare is not None:
-        compare.parent.mkdir(parents=True, exist_ok=True)
-        compare.write_text(page(replay, results, seed), "utf-8")
-        click.echo(f"written to {compare}")
+    return results
+
+
+def _report(
+    replay: "Replay",
+    results: "Mapping[str, Result]",
+    params: dict[str, str],
+    path: Path | None,
+    settings: Settings | None,
+) -> None:
+    from pipelines.replaying.page import figures, page
+
+    seed = int(params["seed"])
+    pictures = figures(results, seed)
+    html = page(replay, results, seed, pictures)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, "utf-8")
+        click.echo(f"written to {path}")
+    if settings is not None:
+        from pipelines.replaying.tracking import Comparison, logged_comparison
+
+        comparison = Comparison(results, params, html, pictures)
+        run_id = logged_comparison(comparison, settings.tracking_uri, settings.artifacts_path)
+        click.echo(f"logged as run {run_id} of the experiment colocast-replay")
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _check(path: Path, json_path: Path | None) -> int:
@@ -162,6 +227,5 @@ def _check(path: Path, json_path: Path | None) -> int:
         click.echo(f"{name}: {value:,.3f}")
     click.echo(f"{len(checked.faults):,} faults" if checked.faults else "the log holds")
     if json_path is not None:
-        found = {"faults": list(checked.faults), "metrics": checked.metrics}
-        json_path.write_text(json.dumps(found, indent=2) + "\n")
+        _write_json(json_path, {"faults": list(checked.faults), "metrics": checked.metrics})
     return 1 if checked.faults else 0

@@ -28,13 +28,16 @@ def metrics_of(outcome: Outcome) -> dict[str, float]:
     dict
         ``mean_``, ``median_``, ``p95_``, ``p99_`` and ``p999_`` of ``queueing_delay_s`` (all
         pending time, also after evictions) and ``jct_s``; ``makespan_s``; ``utilisation``;
-        ``evictions``; ``lost_gpu_time_share`` (of the GPU time owed); ``colocated_share`` (of
-        jobs that ever shared a card); ``mean_colocated_slowdown`` (over those jobs, of their whole
-        run); ``jain`` (index over queues of `progress`, 1 is fair); ``least_progress``.
+        ``evictions``; ``lost_gpu_time_share`` (done twice, and restarts) and
+        ``slowed_gpu_time_share`` (what neighbours cost), both of the GPU time owed;
+        ``colocated_share`` (of jobs that ever shared a card); ``mean_colocated_slowdown`` (over
+        those jobs, of their whole run); ``jain`` (index over queues of `progress`, 1 is fair);
+        ``least_progress``.
     """
     delay_s, jct_s = outcome.queueing_delay_s, outcome.jct_s
     pace = progress(outcome)
     slowdown = job_slowdowns(outcome)
+    slowed_s = float((outcome.slowdown_s * outcome.trace.gpus).sum())
     return {
         **_summary("queueing_delay_s", delay_s),
         **_summary("jct_s", jct_s),
@@ -42,6 +45,7 @@ def metrics_of(outcome: Outcome) -> dict[str, float]:
         "utilisation": outcome.utilisation,
         "evictions": float(outcome.evictions.sum()),
         "lost_gpu_time_share": outcome.lost_s / outcome.trace.gpu_time_s,
+        "slowed_gpu_time_share": slowed_s / outcome.trace.gpu_time_s,
         "colocated_share": len(slowdown) / len(outcome.trace),
         "mean_colocated_slowdown": float(slowdown.mean()) if len(slowdown) else 1.0,
         "jain": float(pace.sum() ** 2 / (len(pace) * (pace**2).sum())),
@@ -119,14 +123,19 @@ def _slowdowns_of_both(starts: pd.DataFrame, changes: pd.DataFrame) -> Floats:
 
 
 def paired_difference(
-    ours: Outcome, other: Outcome, seed: int, resamples: int = 400
+    ours: Floats, other: Floats, seed: int, resamples: int = 400
 ) -> tuple[float, float, float]:
-    """Return the mean difference in JCT, job by job, ours less other's, and its 95 % interval.
+    """Return the mean of ours less other's, job by job, and its 95 % interval.
 
     The interval is the bootstrap's over jobs: it says how far the mean rests on few of them, not
     what another trace would give.
+
+    Parameters
+    ----------
+    ours, other : array of shape (n,), float64
+        Of the same jobs in the same order, such as their JCT (s).
     """
-    difference = ours.jct_s - other.jct_s
+    difference = ours - other
     rng = np.random.default_rng(seed)
     means = [
         difference[rng.integers(0, len(difference), len(difference))].mean()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from data.errors import TableError
+from data.errors import SettingError, TableError
 from data.loaders import read_any
 from features.profiles import profiles
 from pipelines.labelling.audit import audited
@@ -36,14 +36,41 @@ class Workloads:
         Of the workloads of the half that is scheduled, by measured pairs among them alone.
     scheduled, learnt : DataFrame, ``data.schemas.PROFILES``
         Profiles of both halves; the rows of `scheduled` are in the order of ``truth.names``.
-    labels : DataFrame, ``data.schemas.LABELS``
-        Audited slowdowns of pairs within the half to learn from.
+    labels, scheduled_labels : DataFrame, ``data.schemas.LABELS``
+        Audited slowdowns of pairs within the half to learn from, and within the other.
     """
 
     truth: GroundTruth
     scheduled: pd.DataFrame
     learnt: pd.DataFrame
     labels: pd.DataFrame
+    scheduled_labels: pd.DataFrame
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether anything is known of how busy a workload keeps a card alone."""
+        return bool(_signals(self.scheduled, "gpu_util_mean").notna().any())
+
+
+def of_gpu_model(runs: pd.DataFrame, gpu_model: str | None) -> pd.DataFrame:
+    """Return the profiling runs of one GPU model.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+    gpu_model : str or None
+        None will do where the runs are of one GPU model only.
+
+    Raises
+    ------
+    SettingError
+        There is no run of that GPU model, or there are several and none is named.
+    """
+    names = sorted(set(runs["gpu_model"]))
+    wanted = names[0] if gpu_model is None and len(names) == 1 else gpu_model
+    if wanted not in names:
+        raise SettingError(f"--gpu-model must be one of {', '.join(names)}, got {gpu_model}")
+    return runs[runs["gpu_model"] == wanted].reset_index(drop=True)
 
 
 def workloads_of(
@@ -74,6 +101,7 @@ def workloads_of(
     table = profiles(runs).set_index("job_key", drop=False)
     return Workloads(
         truth=_truth(_within(labels, scheduled), table.loc[scheduled], card_mem_mib),
+        scheduled_labels=_within(labels, scheduled),
         scheduled=table.loc[scheduled].reset_index(drop=True),
         learnt=table.loc[learnt].reset_index(drop=True),
         labels=_within(labels, learnt),
@@ -135,14 +163,35 @@ def _truth(labels: pd.DataFrame, table: pd.DataFrame, card_mem_mib: int) -> Grou
         labels["slowdown"].to_list(),
     )
     slowdown, is_measured = slowdown_matrix(len(at), pairs)
-    memory = table["gpu_mem_mib_mean"].to_numpy(np.float64)
+    memory = _signals(table, "gpu_mem_mib_mean")
+    # Without memory: those fit that were seen to run together.
+    fits = (
+        fitting(memory.fillna(card_mem_mib).to_numpy(), card_mem_mib)
+        if memory.notna().any()
+        else is_measured | is_measured.T
+    )
+    busy = _signals(table, "gpu_util_mean").to_numpy()
     return GroundTruth(
         slowdown=slowdown,
         is_measured=is_measured,
-        fits=fitting(np.nan_to_num(memory, nan=float(card_mem_mib)), card_mem_mib),
-        utilisation=table["gpu_util_mean"].to_numpy(np.float64),
+        fits=fits,
+        utilisation=_load_ranks(slowdown, is_measured) if np.isnan(busy).all() else busy,
         names=tuple(at),
     )
+
+
+def _signals(table: pd.DataFrame, name: str) -> pd.Series:
+    missing = pd.Series(np.nan, index=table.index)
+    return table.get(name, missing).astype("float64")
+
+
+def _load_ranks(slowdown: Floats, is_measured: NDArray[np.bool_]) -> Floats:
+    """Return how heavy a workload is for its neighbours, from above 0 to 1: a rank, no share.
+
+    What stands for utilisation where no signal was measured.
+    """
+    count = np.maximum(1, is_measured.sum(axis=0))
+    return (_ranks(np.where(is_measured, slowdown, 0).sum(axis=0) / count) + 0.1) / 1.1
 
 
 def _ranks(values: Floats) -> Floats:

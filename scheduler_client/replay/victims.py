@@ -30,7 +30,7 @@ class EvictionRules:
         For so long the costs of all running jobs are used again.
     """
 
-    levels_gpu_s: tuple[float, ...] = (8 * HOUR_S, 48 * HOUR_S)
+    levels_gpu_s: tuple[float, ...] = tuple(h * HOUR_S for h in (2, 8, 32, 128, 512))
     least_run_s: float = HOUR_S
     most: int = 50
     growth: float = 0.1
@@ -42,7 +42,7 @@ class EvictionRules:
         Examples
         --------
         >>> EvictionRules().level(0.0), EvictionRules().level(30_000.0)
-        (0, 1)
+        (0, 2)
         """
         return sum(done_gpu_s >= bound for bound in self.levels_gpu_s)
 

@@ -68,7 +68,7 @@ def test_colocations_count_the_slower_of_both_sides(outcome_of):
 def test_paired_difference_has_an_interval_around_its_mean(outcome_of):
     ours, _ = outcome_of(FifoPooled())
     other, _ = outcome_of(FifoPooled(), cards=1)
-    mean, low, high = paired_difference(ours, other, seed=1)
+    mean, low, high = paired_difference(ours.jct_s, other.jct_s, seed=1)
     assert mean == pytest.approx(((10 - 10) + (30 - 40) + (30 - 60)) / 3)
     assert low <= mean <= high
 

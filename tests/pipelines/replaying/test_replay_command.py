@@ -1,12 +1,14 @@
 """``colocast replay`` from files to metrics, event log, page and check."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from mlflow import MlflowClient
 
 from data.errors import NoChampionError, SettingError
 from data.schemas import JOBS, checked
@@ -61,8 +63,10 @@ def test_all_policies_do_all_work_and_the_page_shows_them(replay, tmp_path):
     assert delay["fifo_fixed"] >= delay["fifo_pooled"] >= delay["fifo_shared"]
     assert all(found["mean_colocated_slowdown"] >= 1 for found in metrics.values())
     page = (tmp_path / "page.html").read_text()
-    assert "worst / fixed quota" in page
-    assert "data:image/png;base64," in page
+    wanted = ("worst / fixed quota", "Shares over time", "Colocations of colocate", "jobs sooner")
+    assert all(words in page for words in wanted)
+    assert page.count("data:image/png;base64,") >= 3
+    assert "src='http" not in page
 
 
 @pytest.mark.parametrize("policy", ["live_exclusive", "live_colocate"])
@@ -130,6 +134,41 @@ def test_arguments_that_do_not_go_together_are_refused(replay, arguments, wanted
 def test_model_of_the_other_half_is_trained_on_the_spot(replay, tmp_path):
     replay("--policy", "colocate_frozen", "--json", tmp_path / "j")
     assert json.loads((tmp_path / "j").read_text())["colocate_frozen"]["colocations"] > 0
+
+
+def test_comparison_is_a_run_in_mlflow_with_page_and_pictures(replay, settings, monkeypatch):
+    monkeypatch.setenv("COLOCAST_HOME", str(settings.home))
+    policies = ["--policy", "fifo_fixed", "--policy", "colocate_oracle"]
+    output = replay(*policies, "--model", "none", "--mlflow", "--seed", 3).output
+    run_id = re.search("logged as run (.*) of the experiment colocast-replay", output)[1]
+    client = MlflowClient(settings.tracking_uri, settings.tracking_uri)
+    run = client.get_run(run_id)
+    assert run.info.status == "FINISHED"
+    assert run.data.params["seed"] == "3"
+    assert run.data.metrics["colocate_oracle.worst_queue_jct_ratio"] > 0
+    assert {"page.html", "metrics.json"} <= {file.path for file in client.list_artifacts(run_id)}
+    pictures = {file.path for file in client.list_artifacts(run_id, "figures")}
+    assert "figures/shares_over_time.png" in pictures
+
+
+@pytest.mark.parametrize("model", ["other-half", "none"])
+def test_model_that_needs_signals_is_refused_where_there_are_none(replay, tmp_path, runs_of, model):
+    bare, runs = tmp_path / "bare.parquet", runs_of(12)
+    write_frame(runs[[name for name in runs if not name.endswith("_mean")]], bare)
+    policy = ["--policy", "colocate_frozen"]
+    with pytest.raises(SettingError, match="predicts from device counters"):
+        replay("--pairs", bare, *policy, "--model", model)
+    assert "JCT mean" in replay("--pairs", bare, *policy, "--model", "oracle").output
+
+
+def test_pairs_of_several_gpu_models_want_one_of_them(replay, tmp_path, runs_of):
+    both, runs = tmp_path / "both.parquet", runs_of(12)
+    other = runs.assign(gpu_model="other", run_id=runs["run_id"] + "-other")
+    write_frame(pd.concat([runs, other], ignore_index=True), both)
+    policy = ["--policy", "colocate_oracle", "--model", "oracle"]
+    assert "JCT mean" in replay("--pairs", both, *policy, "--gpu-model", "other").output
+    with pytest.raises(SettingError, match="--gpu-model must be one of"):
+        replay("--pairs", both, *policy)
 
 
 def test_model_of_the_registry_must_be_there(replay, settings, monkeypatch):
