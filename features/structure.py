@@ -16,6 +16,7 @@ SIZE_COLUMNS = (
     "dense_mib",
     "activations_mib",
     "sample_activations_mib",
+    "largest_activation_mib",
     "lookup_mib",
     "lookup_mib_per_gpu",
     "optimizer_mib",
@@ -41,9 +42,14 @@ STRUCTURE_COLUMNS = (*SIZE_COLUMNS, *FRAMEWORK_COLUMNS, *LOG_COLUMNS)
 """Every column that `structure_features` gives, in order."""
 
 MEMORY_COLUMNS = (*SIZE_COLUMNS, *FRAMEWORK_COLUMNS)
-"""The quadratic of memory sees sizes only: a logarithm would bend what grows in proportion."""
+"""Sizes only: a logarithm would bend what grows in proportion."""
 
-STATES = {"sgd": 0.0, "momentum": 1.0, "adagrad": 1.0, "rmsprop": 1.0, "adam": 2.0, "adamw": 2.0}
+STATES = {
+    **dict.fromkeys(("none", "sgd"), 0.0),
+    **dict.fromkeys(("momentum", "adagrad", "rmsprop", "lion", "asgd"), 1.0),
+    **dict.fromkeys(("adam", "adamw", "adamax", "nadam", "radam", "adadelta", "lamb"), 2.0),
+    **dict.fromkeys(("sparseadam", "rprop"), 2.0),
+}
 """Numbers that an optimizer keeps for each weight."""
 
 BYTES = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "amp": 2.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0}
@@ -60,6 +66,7 @@ _NUMBERS = (
     "dense_parameters",
     "activations",
     "depth",
+    "largest_activation",
 )
 
 
@@ -87,7 +94,7 @@ def structure_features(structures: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame of shape (n, 28), indexed as `structures`
+    DataFrame of shape (n, 29), indexed as `structures`
         ``STRUCTURE_COLUMNS``, all float64. Sizes in MiB: weights and optimizer states at four
         bytes, activations at the bytes of the precision (four where it is unknown). The batch
         counts samples over all GPUs; ``_per_gpu`` is one GPU's part were it sharded evenly.
@@ -130,6 +137,7 @@ def _sizes(n: dict[str, _Column], structures: pd.DataFrame) -> dict[str, _Column
         "dense_mib": dense,
         "activations_mib": each * n["activations"] * item,
         "sample_activations_mib": n["activations"] * item,
+        "largest_activation_mib": each * n["largest_activation"] * item,
         "lookup_mib": batch * n["embedding_width"] * item,
         "lookup_mib_per_gpu": each * n["embedding_width"] * item,
         "optimizer_mib": states * _known_sum(embedding / n["gpus"], dense),

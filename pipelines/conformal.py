@@ -51,12 +51,13 @@ def residual_quantiles(residuals: Floats, level: float = LEVEL) -> tuple[float, 
     return float(ordered[max(low, 1) - 1]), float(ordered[min(high, n) - 1])
 
 
-def calibration(
+def calibration(  # noqa: PLR0913, PLR0917 - each with a default that most calls want
     residuals: Floats,
     groupings: Sequence[pd.Series],
     default: tuple[float, float] | None = None,
     outside: float = 1.0,
     level: float = LEVEL,
+    smallest: int = MIN_GROUP_ROWS,
 ) -> Calibration:
     """Return the quantiles of all residuals and of each group that is large enough.
 
@@ -70,6 +71,8 @@ def calibration(
     outside : float
         As in ``Calibration``.
     level : float
+    smallest : int
+        Rows that a group needs for quantiles of its own.
 
     Examples
     --------
@@ -82,13 +85,17 @@ def calibration(
     for grouping in groupings:
         names = grouping.to_numpy(dtype=str)
         for name, rows in zip(*np.unique(names, return_counts=True), strict=True):
-            if rows >= MIN_GROUP_ROWS:
+            if rows >= smallest:
                 groups[str(name)] = residual_quantiles(residuals[names == name], level)
     return Calibration(level, default or residual_quantiles(residuals, level), groups, outside)
 
 
 def cross_intervals(
-    residuals: Floats, folds: pd.Series, groupings: Sequence[pd.Series] = (), level: float = LEVEL
+    residuals: Floats,
+    folds: pd.Series,
+    groupings: Sequence[pd.Series] = (),
+    level: float = LEVEL,
+    smallest: int = MIN_GROUP_ROWS,
 ) -> tuple[Floats, Floats]:
     """Return, for each row, the residual quantiles that the other folds give.
 
@@ -101,7 +108,8 @@ def cross_intervals(
         Two folds at least; the rows of a single one get its own quantiles.
     groupings : sequence of Series of str, each of length n
         As for `calibration`; the finest group that the other folds calibrate counts.
-    level : float
+    level, smallest
+        As for `calibration`.
 
     Returns
     -------
@@ -119,7 +127,12 @@ def cross_intervals(
     for name in np.unique(names):
         own = names == name
         others = ~own if not own.all() else own
-        known = calibration(residuals[others], [pd.Series(g[others]) for g in groups], level=level)
+        known = calibration(
+            residuals[others],
+            [pd.Series(group[others]) for group in groups],
+            level=level,
+            smallest=smallest,
+        )
         bounds[own] = known.default
         for group in groups:  # from coarse to fine, so that the finest is written last
             for at in np.flatnonzero(own & np.isin(group, list(known.groups))):

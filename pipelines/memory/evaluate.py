@@ -9,7 +9,8 @@ from sklearn.ensemble import RandomForestRegressor
 from data.errors import SettingError
 from features.structure import STRUCTURE_COLUMNS, structure_features
 from pipelines.labelling.from_runs import usable
-from pipelines.memory.fit import PEAK, QuadraticOptions, calibrated_memory_bundle
+from pipelines.memory.calibration import calibrated_memory_bundle
+from pipelines.memory.fit import PEAK, QuadraticOptions
 from pipelines.metrics import best_baseline, estimate_metrics, r2
 from pipelines.progress import progress
 from pipelines.splits import Fold, extrapolation_folds, memory_configuration_folds

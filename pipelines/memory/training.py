@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from features.structure import structure_features
+from features.memory_terms import memory_features, term_of
 from pipelines.conformal import LEVEL, cross_intervals
 from pipelines.labelling.from_runs import usable
-from pipelines.memory.fit import (
-    NAME,
-    PEAK,
-    QuadraticOptions,
+from pipelines.memory.calibration import (
+    MIN_ROWS,
     calibrated_memory_bundle,
+    large_groups,
     log_residuals,
 )
+from pipelines.memory.fit import NAME, PEAK, QuadraticOptions
 from pipelines.metrics import best_baseline, estimate_metrics
 from pipelines.registering import figures
 from pipelines.registering.report import (
@@ -27,10 +27,10 @@ from pipelines.registering.report import (
     splits_json,
 )
 from serving.inference.bundle import Bundle
-from serving.inference.memory import framework_names, group_ladder
+from serving.inference.memory import framework_names
 
 SLACK = 0.05
-TERM_UNIT = "MiB that one standard deviation of the term moves the answer"
+TERM_UNIT = "MiB by which the part of the answer differs between runs (standard deviation)"
 TITLES = {"configuration": "new configurations", "extrapolation": "sizes beyond those learnt"}
 
 
@@ -81,8 +81,8 @@ def train_memory(
 def _with_intervals(rows: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return held-out estimates with the intervals that the other folds give."""
     value = rows["value"].to_numpy(np.float64)
-    groups = group_ladder(runs.iloc[rows.index], value)[::-1]
-    low, high = cross_intervals(log_residuals(rows), rows["fold"], groups)
+    groups = large_groups(runs.iloc[rows.index], value)
+    low, high = cross_intervals(log_residuals(rows), rows["fold"], groups, smallest=MIN_ROWS)
     return rows.assign(lower=value * np.exp(low), upper=value * np.exp(high))
 
 
@@ -131,10 +131,10 @@ def _term_weights(bundle: Bundle, runs: pd.DataFrame) -> dict[str, float]:
     if not isinstance(estimator, Pipeline):
         return {}
     columns = list(bundle.spec.features)
-    terms = estimator[:-1].transform(structure_features(runs)[columns].to_numpy(np.float64))
-    names = estimator["products"].get_feature_names_out(columns)
-    weights = np.abs(estimator["ridge"].coef_) * terms.std(axis=0)
-    return dict(zip((str(name) for name in names), weights.tolist(), strict=True))
+    rows = memory_features(runs, columns).fillna(0.0).to_numpy(np.float64)
+    parts = pd.DataFrame(rows * estimator["sum"].coef_, columns=[term_of(c) for c in columns])
+    spread = parts.T.groupby(level=0).sum().std(axis="columns")
+    return {str(name): float(value) for name, value in spread.items()}
 
 
 def _frameworks(runs: pd.DataFrame) -> str:
@@ -147,11 +147,12 @@ def _card(bundle: Bundle, splits: list[dict[str, object]]) -> str:
     facts = bundle.spec.facts
     return (
         f"# {NAME}\n\nThe peak GPU memory of a training job (MiB) from its structure: sizes of "
-        "embeddings, weights, activations and batch, and products of two of them; ridge "
-        f"regression on relative errors. Trained on {facts['rows']} measured runs with "
-        f"{facts['frameworks']}. On rows that were held out:\n\n{table}\n\n"
-        f"`configuration`: {TITLES['configuration']}. `extrapolation`: {TITLES['extrapolation']}; "
-        "each fifth of the model sizes in turn. `under_rate` is the share of runs that need more "
-        "than 5 % above the upper bound, which is meant to hold for 95 %. What a framework "
-        "reserves for itself is learnt as a constant; of one that was never seen it is a guess.\n"
+        "embeddings, weights, activations and batch, and products of two of them, each framework "
+        "and family with coefficients of its own; non-negative ridge regression. Trained on "
+        f"{facts['rows']} measured runs with {facts['frameworks']}. On rows that were held out:\n\n"
+        f"{table}\n\n`configuration`: {TITLES['configuration']}. `extrapolation`: "
+        f"{TITLES['extrapolation']}; each fifth of the model sizes in turn. `under_rate` is the "
+        "share of runs that need more than 5 % above the upper bound, which is meant to hold for "
+        "95 %. What a framework reserves for itself is learnt as a constant; of one that was never "
+        "seen it is a guess.\n"
     )

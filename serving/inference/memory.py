@@ -1,14 +1,15 @@
 """From a trained bundle and a model's structure to its peak GPU memory; pure."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from data.domain import ModelStructure, Source
-from features.structure import structure_features, structures_frame
-from serving.inference.bundle import Bundle, Calibration, Floats, interval_frame
+from features.memory_terms import EXACT, FRAMEWORK, KIND, kin, memory_features, nearest_kinship
+from features.structure import structures_frame
+from serving.inference.bundle import Bundle, Calibration, Floats
+from serving.inference.memory_beyond import distance, widened
 
 SMALLEST_MIB = 1.0
 
@@ -37,56 +38,59 @@ def memory_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> pd.Dat
     -------
     DataFrame of shape (n, 5), indexed as `structures`
         ``value``, ``lower``, ``upper`` (MiB; `upper` is exceeded by about one in twenty),
-        ``in_domain`` (bool) and ``source`` (``model``).
-
-    Notes
-    -----
-    Far outside what it learnt the quadratic may answer less than anything ever took, even less
-    than nothing. Such a row lies outside, and its weights alone are the better answer.
+        ``in_domain`` (bool: the framework's version and the family were learnt, and every known
+        size lies in their range) and ``source`` (``model``).
     """
-    rows = structure_features(structures)[list(bundle.spec.features)]
+    rows = memory_features(structures, bundle.spec.features)
+    value = answers_mib(bundle, rows)
+    quantiles = within_quantiles(bundle.spec.calibration, structures, value)
+    near = nearest_kinship(structures, bundle.spec.features)
+    quantiles, within = widened(bundle, quantiles, near, distance(bundle, rows, value))
+    bounds = value[:, None] * np.exp(quantiles)
+    return pd.DataFrame(
+        {
+            "value": value,
+            "lower": np.minimum(np.maximum(bounds[:, 0], bundle.spec.floor), value),
+            "upper": np.maximum(bounds[:, 1], value),
+            "in_domain": within,
+            "source": str(Source.MODEL),
+        },
+        index=structures.index,
+    )
+
+
+def answers_mib(bundle: Bundle, rows: pd.DataFrame) -> Floats:
+    """Return what the model says of rows of features (MiB), never below its floor."""
     raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(0)
-    nonsense = raw < bundle.spec.floor
-    raw = np.where(nonsense, np.maximum(_weights_mib(rows), bundle.spec.floor), raw)
-    groups = memory_groups(bundle.spec.calibration, structures, raw)
-    # The quadratic adds up MiB, but errs in proportion: its error is calibrated as a ratio.
-    relative = replace(bundle.spec, scale="log")
-    estimates = interval_frame(relative, np.log(np.maximum(raw, SMALLEST_MIB)), rows, groups)
-    in_domain = estimates["in_domain"] & ~nonsense
-    return estimates.assign(in_domain=in_domain, source=str(Source.MODEL))
+    return np.asarray(np.maximum(raw, max(bundle.spec.floor, SMALLEST_MIB)), dtype=np.float64)
 
 
-def _weights_mib(rows: pd.DataFrame) -> Floats:
-    """Return what weights need as far as known; 0 where nothing is."""
-    parts = rows.reindex(columns=["embedding_mib_per_gpu", "dense_mib"])
-    return np.asarray(parts.fillna(0.0).sum(axis="columns"), dtype=np.float64)
-
-
-def memory_groups(calibration: Calibration, structures: pd.DataFrame, raw_mib: Floats) -> pd.Series:
-    """Return the narrowest calibrated group of each answer.
+def within_quantiles(calibration: Calibration, structures: pd.DataFrame, answers: Floats) -> Floats:
+    """Return the quantiles of log(measured / predicted) of rows within what was learnt.
 
     Parameters
     ----------
     calibration : Calibration
     structures : DataFrame of shape (n, >= 2)
         ``framework`` and ``family``.
-    raw_mib : array of shape (n,), float64
+    answers : array of shape (n,), float64
+        MiB.
 
     Returns
     -------
-    Series of str, indexed as `structures`
-        The first of `group_ladder` that is calibrated, or else its last.
+    array of shape (n, 2), float64
+        Of the first of `group_ladder` that is calibrated, or the default ones.
     """
-    known = list(calibration.groups)
-    ladder = group_ladder(structures, raw_mib)
-    found = ladder[-1]
-    for names in reversed(ladder[:-1]):
-        found = names.where(names.isin(known), found)
+    found = np.tile(np.array(calibration.default, dtype=np.float64), (len(structures), 1))
+    for names in reversed(group_ladder(structures, answers)):
+        for name in names.unique():
+            if name in calibration.groups:
+                found[(names == name).to_numpy()] = calibration.groups[name]
     return found
 
 
-def group_ladder(structures: pd.DataFrame, raw_mib: Floats) -> list[pd.Series]:
-    """Return the groups of each answer, from narrow to wide.
+def group_ladder(structures: pd.DataFrame, answers: Floats) -> list[pd.Series]:
+    """Return the calibration groups of each answer, from narrow to wide.
 
     Relative errors differ between frameworks, between families and with memory: a group is a
     framework, a family and a factor of two of predicted memory; then less and less of these.
@@ -94,14 +98,21 @@ def group_ladder(structures: pd.DataFrame, raw_mib: Floats) -> list[pd.Series]:
     Examples
     --------
     >>> structures = pd.DataFrame({"framework": ["HugeCTR/3.2"], "family": ["DLRM"]})
-    >>> [names[0] for names in group_ladder(structures, np.array([5000.0]))]
-    ['hugectr/DLRM/2^12', 'hugectr/DLRM', 'hugectr/2^12', 'hugectr', '2^12']
+    >>> for names in group_ladder(structures, np.array([5000.0])):
+    ...     print(names[0])
+    hugectr/3.2 dlrm 2^12
+    hugectr/3.2 dlrm
+    hugectr dlrm 2^12
+    hugectr dlrm
+    hugectr 2^12
+    hugectr
+    2^12
     """
-    name, family = framework_names(structures["framework"]), structures["family"].astype("str")
-    power = np.floor(np.log2(np.maximum(raw_mib, SMALLEST_MIB))).astype(np.int64)
+    power = np.floor(np.log2(np.maximum(answers, SMALLEST_MIB))).astype(np.int64)
     octave = "2^" + pd.Series(power, index=structures.index, dtype="int64").astype("str")
-    both = name + "/" + family
-    return [both + "/" + octave, both, name + "/" + octave, name, octave]
+    groups = kin(structures)
+    pairs = [(groups[name] + " " + octave, groups[name]) for name in (EXACT, KIND, FRAMEWORK)]
+    return [*(each for pair in pairs for each in pair), octave]
 
 
 def framework_names(frameworks: pd.Series) -> pd.Series:

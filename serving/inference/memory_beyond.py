@@ -1,0 +1,124 @@
+"""How far beyond what the memory model learnt a question lies, and how wide its bounds are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from features.memory_terms import EXACT, KINSHIPS
+from serving.inference.bundle import Bundle, Floats
+
+BEYOND_TABLE = "beyond"
+PER_SHARE = 3.0  # a bound is so many times wider where all of the answer is extrapolated
+PER_LOG_RATIO = 1.0  # and by so much for each factor of e beyond the learnt range
+MOST_SHARE, MOST_LOG_RATIO = 0.6, 3.0
+NARROWEST = 0.01  # half an interval on a logarithm: no constant is known better
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far each row lies beyond what was learnt.
+
+    Attributes
+    ----------
+    within : array of shape (n,), bool
+        Whether it does not: every known term lies in the range of the row's own groups.
+    scale : array of shape (n,), float64, >= 1
+        How much wider its interval is than that of a row within, before calibration.
+    """
+
+    within: NDArray[np.bool_]
+    scale: Floats
+
+
+def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
+    """Return how far rows lie beyond what `bundle` learnt.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Of ``colocast-memory``.
+    rows : DataFrame of shape (n, n_features)
+    answers : array of shape (n,), float64
+        What the model says of `rows` (MiB, > 0).
+
+    Notes
+    -----
+    Two measures count: the share of the answer that the model adds for what lies beyond (its
+    difference to the answer for the nearest learnt row), and the logarithm of the largest ratio
+    by which a term lies beyond its range, for terms of which the model has learnt no effect.
+    Widening intervals by a measured difficulty: Papadopoulos, Vovk and Gammerman, "Regression
+    Conformal Prediction with Nearest Neighbours", JAIR 2011.
+    """
+    names = list(bundle.spec.features)
+    values = rows[names].to_numpy(np.float64)
+    low = np.array([bundle.spec.low.get(name, np.nan) for name in names])
+    high = np.array([bundle.spec.high.get(name, np.nan) for name in names])
+    known = ~np.isnan(values)
+    within = np.asarray((((values >= low) & (values <= high)) | ~known).all(axis=1))
+    share, ratio = np.zeros(len(rows)), np.zeros(len(rows))
+    outside = np.flatnonzero(~within)
+    if len(outside):
+        asked = values[outside]
+        nearest = np.clip(asked, np.nan_to_num(low), np.nan_to_num(high))
+        change = answers[outside] - bundle.predict(nearest)
+        share[outside] = np.abs(change) / answers[outside]
+        ratio[outside] = _log_ratio(asked, low, high)
+    scale = 1 + PER_SHARE * np.minimum(share, MOST_SHARE)
+    return Distance(within, scale + PER_LOG_RATIO * np.minimum(ratio, MOST_LOG_RATIO))
+
+
+def widened(
+    bundle: Bundle, quantiles: Floats, near: pd.Series, far: Distance
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return quantiles as wide as rows beyond what was learnt need, and which rows are within.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Its table ``beyond`` holds, for each kinship, the calibrated quantiles of residuals that
+        were divided by what `unit_widths` gives; without it the factor ``outside`` counts.
+    quantiles : array of shape (n, 2), float64
+        Lower and upper quantile of each row, were it within.
+    near : Series of str, length n
+        Kinship of each row.
+    far : Distance
+
+    Returns
+    -------
+    quantiles : array of shape (n, 2), float64
+        Never narrower than the given ones.
+    within : array of shape (n,), bool
+    """
+    within = far.within & (near == EXACT).to_numpy()
+    table = bundle.tables.get(BEYOND_TABLE)
+    if table is None:
+        factor = np.where(within, 1.0, bundle.spec.calibration.outside)
+        return quantiles * factor[:, None], within
+    factors = table.set_index("kinship")[["lower", "upper"]].reindex(list(KINSHIPS))
+    wide = factors.loc[near.to_numpy()].to_numpy(np.float64)
+    wide = wide * unit_widths(quantiles, near, far.scale)[:, None]
+    low = np.where(within, quantiles[:, 0], np.minimum(quantiles[:, 0], wide[:, 0]))
+    high = np.where(within, quantiles[:, 1], np.maximum(quantiles[:, 1], wide[:, 1]))
+    return np.column_stack([low, high]), within
+
+
+def unit_widths(quantiles: Floats, near: pd.Series, scale: Floats) -> Floats:
+    """Return by what residuals beyond are divided before their quantiles are taken.
+
+    Of rows whose exact kin was learnt: half their interval within, times the distance. Of others
+    nothing within is known, so the distance alone.
+    """
+    half = np.maximum(np.abs(quantiles).max(axis=1), NARROWEST)
+    return np.where((near == EXACT).to_numpy(), half, 1.0) * scale
+
+
+def _log_ratio(values: Floats, low: Floats, high: Floats) -> Floats:
+    """Return by how many factors of e the farthest term of each row lies beyond its range."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.where(values > high, np.log(values / high), 0.0)
+        under = np.where((values < low) & (values > 0), np.log(low / values), 0.0)
+    unseen = ~np.isnan(values) & (values > 0) & np.isnan(high)
+    ratios = np.where(unseen, np.inf, np.fmax(over, under))
+    return np.asarray(np.nan_to_num(ratios, nan=0.0, posinf=MOST_LOG_RATIO).max(axis=1))
