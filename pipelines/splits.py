@@ -51,6 +51,25 @@ def pair_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     return _group_folds(keys, folds, seed)
 
 
+def family_pair_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
+    """Hold out unordered pairs of families: each was learnt from, but not beside the other.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        ``family`` and ``neighbour_family``.
+    folds : int
+    seed : int
+
+    Raises
+    ------
+    SettingError
+        If there is only one pair of families.
+    """
+    sides = np.sort(labels[["family", "neighbour_family"]].to_numpy(dtype=str), axis=1)
+    return _group_folds(pd.Series([f"{a}\n{b}" for a, b in sides]), folds, seed)
+
+
 def configuration_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     """Hold out job keys on both sides: tested as the slowed job, unseen even as a neighbour.
 
@@ -163,6 +182,7 @@ def finish_time_fold(jobs: pd.DataFrame, moment: float) -> Fold:
 
 INTERFERENCE_SPLITS: dict[str, Callable[[pd.DataFrame, int, int], list[Fold]]] = {
     "pair": pair_folds,
+    "family_pair": family_pair_folds,
     "configuration": configuration_folds,
     "family": family_folds,
 }

@@ -22,11 +22,19 @@ from pipelines.labelling.audit_noise import Noise
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
 from pipelines.progress import progress
 from pipelines.splits import Fold
-from serving.inference.interference import NEW_PAIR, PROFILES_TABLE, slowdown_estimates
+from serving.inference.interference import (
+    NEW_CONFIGURATION,
+    NEW_FAMILY,
+    NEW_FAMILY_PAIR,
+    NEW_PAIR,
+    PROFILES_TABLE,
+    slowdown_estimates,
+)
 
-OUTER_FOLDS = {"pair": 5, "configuration": 10, "family": 20}
+OUTER_FOLDS = {NEW_PAIR: 5, NEW_FAMILY_PAIR: 10, NEW_CONFIGURATION: 10, NEW_FAMILY: 20}
 """Held out in turn; up to twenty families one by one."""
 
+OF_NEW_JOBS = {NEW_CONFIGURATION, NEW_FAMILY}
 GIVEN = "given"
 
 
@@ -37,8 +45,8 @@ class Plan:
     Attributes
     ----------
     measured : sequence of int
-        For how many measured pairs of each new job to report: 0 is before the first. By pair no
-        job is new, and only 0 is reported.
+        For how many measured pairs of each new job to report: 0 is before the first. By pair and
+        pair of families no job is new, and only 0 is reported.
     rules : AuditRules
         Which rows are learnt from and asked about.
     """
@@ -63,7 +71,7 @@ def evaluate_interference(
     ----------
     runs : DataFrame, ``data.schemas.PROFILING_RUNS``
         Audited first; what is quarantined is neither learnt from nor tested on.
-    splits : sequence of {"pair", "configuration", "family"}
+    splits : sequence of {"pair", "family_pair", "configuration", "family"}
     seed : int
     options : ForestOptions, optional
     plan : Plan
@@ -92,7 +100,7 @@ def evaluate_interference(
     return [
         row
         for name in splits
-        for row in trial.rows(name, (0,) if name == NEW_PAIR else plan.measured)
+        for row in trial.rows(name, plan.measured if name in OF_NEW_JOBS else (0,))
     ]
 
 

@@ -1,6 +1,6 @@
 """Fit the interference forest, and calibrate it by how new a pair is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.conformal import calibration, outside_factor, residual_quantiles
 from pipelines.interference.cold_start import cold_start_table
+from pipelines.interference.few_pairs import answers_after
 from pipelines.interference.forest_weight import forest_weights
 from pipelines.labelling.label_effects import LabelEffects, label_effects
 from pipelines.registering.model_spec import filled_spec
@@ -21,17 +22,22 @@ from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, Calibration, Floats, Scale
 from serving.inference.interference import (
     COLD_START_TABLE,
+    FEW_MEASURED,
+    MEASURED,
     NEW_CONFIGURATION,
     NEW_FAMILY,
+    NEW_FAMILY_PAIR,
     NEW_PAIR,
     PROFILES_TABLE,
+    SEEN_FAMILIES_TABLE,
     SEEN_TABLE,
-    slowdown_estimates,
+    WELL_MEASURED,
 )
 from serving.inference.interference_rows import WEIGHT_TABLE, has_effects, with_effects
 
 NAME = "colocast-interference"
-KINDS = (NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
+KINDS = (NEW_PAIR, NEW_FAMILY_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
+AFTER = {FEW_MEASURED: 1, MEASURED: WELL_MEASURED}  # pairs of each new job, measured at random
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
 CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
@@ -121,6 +127,7 @@ def uncalibrated_bundle(
     tables = {
         PROFILES_TABLE: data.profiles.reset_index(drop=True),
         SEEN_TABLE: _seen(labels),
+        SEEN_FAMILIES_TABLE: _seen_families(labels),
         COLD_START_TABLE: cold_start_table(labels),
         **(found.tables if found else {}),
     }
@@ -176,13 +183,16 @@ def calibrated_bundle(
     options : ForestOptions
     seed : int
     kinds : sequence of str
-        Kinds of novelty to calibrate for; any other gets the widest of them.
+        Kinds of novelty to calibrate for, from the easiest to the hardest; any other gets the
+        intervals of the hardest. With new jobs among them, those of jobs measured since are
+        calibrated too, on the hardest.
 
     Returns
     -------
     bundle : Bundle
     held_out : mapping of kind to DataFrame
-        As `held_out_estimates` gives; kinds that these labels do not allow are left out.
+        As `held_out_estimates` gives without measured pairs; kinds that these labels do not
+        allow are left out.
 
     Raises
     ------
@@ -193,15 +203,22 @@ def calibrated_bundle(
         raise SettingError(f"found {len(data.labels)} slowdown labels, wanted {MIN_LABELS} or more")
     bundle = uncalibrated_bundle(data, options, seed)
     quick = replace(options, trees=min(options.trees, CALIBRATION_TREES))
-    held_out = {}
+    held_out: dict[str, pd.DataFrame] = {}
+    after: dict[str, pd.DataFrame] = {}
     for kind in kinds:
         folds = possible_folds(kind, data.labels, options.folds, seed)
-        estimates = held_out_estimates(data, folds, quick, seed, bundle)
-        if len(estimates) >= MIN_RESIDUALS:
-            held_out[kind] = estimates
+        is_of_new_jobs = kind in {NEW_CONFIGURATION, NEW_FAMILY}
+        measured = AFTER.values() if is_of_new_jobs and has_effects(bundle) else ()
+        bundles = bundles_without(data, folds, quick, seed, bundle)
+        found = held_out_estimates(bundles, data.labels, (0, *measured), seed)
+        if len(found[0]) >= MIN_RESIDUALS:
+            held_out[kind] = found[0]
+            after |= {name: found[pairs] for name, pairs in AFTER.items() if pairs in found}
     if not held_out:
         raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
-    spec = replace(bundle.spec, calibration=_calibration(held_out, data, options.scale))
+    # The hardest kind that could be held out stands for all that are as new or newer.
+    residual = {**after, **held_out}
+    spec = replace(bundle.spec, calibration=_calibration(residual, data, options.scale))
     return replace(bundle, spec=spec), held_out
 
 
@@ -219,14 +236,14 @@ def bundle_kernel(bundle: Bundle) -> EffectKernel | None:
     return effects_from(bundle.tables)[0].kernel if has_effects(bundle) else None
 
 
-def held_out_estimates(
+def bundles_without(
     data: InterferenceData,
     folds: Sequence[Fold],
     options: ForestOptions,
     seed: int,
     like: Bundle | None = None,
-) -> pd.DataFrame:
-    """Return what a model that never saw them answers for the held-out rows.
+) -> Iterator[tuple[Fold, Bundle]]:
+    """Yield each fold with a bundle fitted on the rows that it does not hold out.
 
     Parameters
     ----------
@@ -237,23 +254,41 @@ def held_out_estimates(
     like : Bundle, optional
         As in `uncalibrated_bundle`. One learnt from all of `data` spares learning the same in
         every fold, for some twenty numbers that have seen the held-out rows.
+    """
+    for fold in folds:
+        yield fold, uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)
+
+
+def held_out_estimates(
+    bundles: Iterable[tuple[Fold, Bundle]], labels: pd.DataFrame, measured: Sequence[int], seed: int
+) -> dict[int, pd.DataFrame]:
+    """Return what models that never saw them answer for the held-out rows.
+
+    Parameters
+    ----------
+    bundles : iterable of (Fold, Bundle)
+        As `bundles_without` yields.
+    labels : DataFrame, ``data.schemas.LABELS``
+    measured : sequence of int
+        After how many measured pairs of each held-out job to ask; 0 is before the first.
+    seed : int
 
     Returns
     -------
-    DataFrame, indexed by position in ``data.labels``
-        ``value`` (slowdown), ``in_domain``, ``fold`` (what was held out) and ``slowdown`` (as
-        measured). Rows that no fold tests are not in it.
+    dict of int to DataFrame, indexed by position in `labels`
+        For each of `measured`: ``value`` (slowdown), ``in_domain``, ``fold`` (what was held out)
+        and ``slowdown`` (as measured). Rows that no fold tests are not in it.
     """
-    parts = []
-    for fold in folds:
-        bundle = uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)
-        asked = data.labels.iloc[fold.test]
-        estimates = slowdown_estimates(bundle, asked)[["value", "in_domain"]]
-        estimates = estimates.assign(fold=fold.name, slowdown=asked["slowdown"])
-        parts.append(estimates.set_axis(fold.test))
-    if not parts:
-        return pd.DataFrame(columns=["value", "in_domain", "fold", "slowdown"])
-    return pd.concat(parts).sort_index()
+    columns = ["value", "in_domain", "fold", "slowdown"]
+    parts: dict[int, list[pd.DataFrame]] = {pairs: [] for pairs in measured}
+    for fold, bundle in bundles:
+        for pairs, found in parts.items():
+            answers = answers_after(bundle, labels, fold, pairs, seed)
+            found.append(answers.assign(fold=fold.name)[columns])
+    return {
+        pairs: pd.concat(found).sort_index() if found else pd.DataFrame(columns=columns)
+        for pairs, found in parts.items()
+    }
 
 
 def residuals(estimates: pd.DataFrame, scale: Scale) -> Floats:
@@ -271,7 +306,6 @@ def _calibration(
     found = residuals(rows, scale)
     gpu_models = data.labels["gpu_model"].astype("str").to_numpy()[rows.index]
     kinds = rows["kind"].astype("str").reset_index(drop=True)
-    # The hardest kind that could be held out stands for all that are as new or newer.
     hardest = list(held_out)[-1]
     default = residual_quantiles(found[rows["kind"].to_numpy() == hardest])
     outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
@@ -287,3 +321,9 @@ def _seen(labels: pd.DataFrame) -> pd.DataFrame:
         labels[["neighbour_key", "neighbour_family"]].set_axis(["job_key", "family"], axis=1),
     ]
     return pd.concat(sides).drop_duplicates(ignore_index=True)
+
+
+def _seen_families(labels: pd.DataFrame) -> pd.DataFrame:
+    sides = ["family", "neighbour_family"]
+    reverse = labels[sides[::-1]].set_axis(sides, axis=1)
+    return pd.concat([labels[sides], reverse]).drop_duplicates(ignore_index=True)

@@ -36,6 +36,7 @@ from serving.inference.interference import slowdown_estimates
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the training rows, in the learning curve
 TITLES = {
     "pair": "new pairs of profiled jobs",
+    "family_pair": "jobs whose families are new to each other",
     "configuration": "jobs whose configuration is new",
     "family": "jobs whose family is new",
 }

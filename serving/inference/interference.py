@@ -14,9 +14,19 @@ from serving.inference.interference_rows import forest_question
 
 PROFILES_TABLE = "profiles"
 SEEN_TABLE = "seen"
+SEEN_FAMILIES_TABLE = "seen_families"
+MEASURED_TABLE = "measured"
 COLD_START_TABLE = "cold_start"
-NEW_PAIR, NEW_CONFIGURATION, NEW_FAMILY = "pair", "configuration", "family"
-"""How new a pair is: both job keys were learnt from; one was not; even its family was not."""
+NEW_PAIR, NEW_FAMILY_PAIR = "pair", "family_pair"
+"""How new a pair of learnt job keys is: its families were learnt together; or only apart."""
+
+MEASURED, FEW_MEASURED = "measured", "few_measured"
+"""A new job that has run beside at least three others since; or beside one or two."""
+
+NEW_CONFIGURATION, NEW_FAMILY = "configuration", "family"
+"""A job that was neither learnt from nor measured; nor was any of its family."""
+
+WELL_MEASURED = 3  # neighbours
 
 ESTIMATE_COLUMNS = ["value", "lower", "upper", "in_domain", "source"]
 _SIDES = ["job_key", "neighbour_key"]
@@ -81,14 +91,47 @@ def novelty(bundle: Bundle, at: NDArray[np.intp]) -> NDArray[np.str_]:
     Returns
     -------
     array of shape (n,), str
-        ``pair``, ``configuration`` or ``family``.
+        The first that holds of ``pair``, ``family_pair``, ``measured``, ``few_measured``,
+        ``configuration`` and ``family``.
     """
     if SEEN_TABLE not in bundle.tables:
         return np.full(len(at), NEW_FAMILY)
     profiles, seen = bundle.tables[PROFILES_TABLE], bundle.tables[SEEN_TABLE]
-    old_key = profiles["job_key"].isin(seen["job_key"]).to_numpy()[at].all(axis=1)
+    is_new = ~profiles["job_key"].isin(seen["job_key"]).to_numpy()[at]
+    least = np.where(is_new, _measured(bundle, profiles)[at], np.inf).min(axis=1)
     old_family = profiles["family"].isin(seen["family"]).to_numpy()[at].all(axis=1)
-    return np.where(old_key, NEW_PAIR, np.where(old_family, NEW_CONFIGURATION, NEW_FAMILY))
+    old = ~is_new.any(axis=1)
+    ladder = {
+        NEW_PAIR: old & _families_met(bundle, profiles, at),
+        NEW_FAMILY_PAIR: old,
+        MEASURED: least >= WELL_MEASURED,
+        FEW_MEASURED: least >= 1,
+        NEW_CONFIGURATION: old_family,
+    }
+    return np.select(list(ladder.values()), list(ladder), NEW_FAMILY)
+
+
+def _measured(bundle: Bundle, profiles: pd.DataFrame) -> NDArray[np.float64]:
+    """Return beside how many neighbours each profiled job was measured since training."""
+    if MEASURED_TABLE not in bundle.tables:
+        return np.zeros(len(profiles))
+    counts = bundle.tables[MEASURED_TABLE].set_index(["job_key", "gpu_model"])["neighbours"]
+    jobs = pd.MultiIndex.from_frame(profiles[["job_key", "gpu_model"]])
+    return counts.reindex(jobs).fillna(0).to_numpy(np.float64)
+
+
+def _families_met(
+    bundle: Bundle, profiles: pd.DataFrame, at: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    if SEEN_FAMILIES_TABLE not in bundle.tables:
+        return np.ones(len(at), dtype=np.bool_)
+    met = bundle.tables[SEEN_FAMILIES_TABLE]
+    names = pd.Index(met["family"].unique())
+    together = np.zeros((len(names) + 1, len(names) + 1), dtype=np.bool_)  # the last: never met
+    sides = [names.get_indexer(met[side]) for side in ("family", "neighbour_family")]
+    together[sides[0], sides[1]] = True
+    code = names.get_indexer(profiles["family"])
+    return np.asarray(together[code[at[:, 0]], code[at[:, 1]]])
 
 
 def calibration_groups(

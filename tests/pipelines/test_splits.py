@@ -7,11 +7,13 @@ from pipelines.splits import (
     configuration_folds,
     extrapolation_folds,
     family_folds,
+    family_pair_folds,
     memory_configuration_folds,
     pair_folds,
 )
 
 KEYS = ["a1", "a2", "b1", "b2", "c1"]
+MAKERS = [pair_folds, family_pair_folds, configuration_folds, family_folds]
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_the_same_pair_on_another_gpu_model_is_another_pair(labels):
     assert len(pair_folds(both, 100, 0)) == 30
 
 
-@pytest.mark.parametrize("make", [pair_folds, configuration_folds, family_folds])
+@pytest.mark.parametrize("make", MAKERS)
 def test_every_row_is_tested_once_and_never_learnt_from_then(labels, make):
     folds = make(labels, 3, 0)
     tested = np.concatenate([fold.test for fold in folds])
@@ -50,7 +52,17 @@ def test_every_row_is_tested_once_and_never_learnt_from_then(labels, make):
     assert all(not set(fold.train) & set(fold.test) for fold in folds)
 
 
-@pytest.mark.parametrize("make", [pair_folds, configuration_folds, family_folds])
+def test_families_that_were_never_together_were_each_learnt_from(labels):
+    for fold in family_pair_folds(labels, 3, 0):
+        met, asked = (
+            {frozenset(row) for row in labels.iloc[part][["family", "neighbour_family"]].to_numpy()}
+            for part in (fold.train, fold.test)
+        )
+        assert not met & asked
+        assert frozenset().union(*met) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("make", MAKERS)
 def test_the_seed_decides_the_folds(labels, make):
     folds = [[fold.test.tolist() for fold in make(labels, 3, seed)] for seed in (0, 0, 1)]
     assert folds[0] == folds[1]

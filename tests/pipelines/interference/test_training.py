@@ -63,7 +63,7 @@ def test_spec_tells_where_the_model_comes_from(trained, audit):
 def test_report_holds_every_split_beside_its_baselines(trained):
     _, report = trained
     splits = {row["split"]: row for row in json.loads(report.documents["splits.json"])}
-    assert set(splits) == {"pair", "configuration", "family"}
+    assert set(splits) == {"pair", "family_pair", "configuration", "family"}
     assert {"r2", "mae", "coverage_90", "under_rate", "baseline_r2", "ceiling_r2"} <= set(
         splits["family"]
     )

@@ -8,7 +8,7 @@ from data.errors import UnknownProfileError
 from features.pairs import PAIR_COLUMNS
 from pipelines.interference.cold_start import cold_start_table
 from serving.inference.bundle import Bundle, Calibration, ModelSpec
-from serving.inference.interference import slowdown_estimates
+from serving.inference.interference import novelty, slowdown_estimates
 
 PROFILES = pd.DataFrame(
     {
@@ -70,6 +70,23 @@ def test_estimates_are_of_the_job_beside_its_neighbour(bundle):
 def test_interval_widens_with_the_novelty_of_the_pair(bundle, neighbour, half_width):
     found = slowdown_estimates(bundle, pairs(("a", neighbour, "v100")))
     assert (found["upper"] - found["value"]).tolist() == pytest.approx([half_width])
+
+
+@pytest.mark.parametrize(("met", "kind"), [("f", "pair"), ("g", "family_pair")])
+def test_families_that_were_never_learnt_together_are_a_kind_of_their_own(bundle, met, kind):
+    families = pd.DataFrame({"family": [met], "neighbour_family": [met]})
+    apart = replace(bundle, tables={**bundle.tables, "seen_families": families})
+    assert novelty(apart, np.array([[0, 1]])).tolist() == [kind]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "kind"), [(1, "few_measured"), (2, "few_measured"), (3, "measured")]
+)
+def test_a_new_job_is_less_new_once_it_was_measured(bundle, neighbours, kind):
+    counts = pd.DataFrame({"job_key": "d", "gpu_model": "v100", "neighbours": [neighbours]})
+    measured = replace(bundle, tables={**bundle.tables, "measured": counts})
+    row = PROFILES.index[(PROFILES["job_key"] == "d") & (PROFILES["gpu_model"] == "v100")][0]
+    assert novelty(measured, np.array([[0, row]])).tolist() == [kind]
 
 
 def test_without_a_record_of_what_was_learnt_everything_is_new(bundle):

@@ -64,14 +64,14 @@ def test_a_pair_with_an_unprofiled_job_teaches_nothing(bundle, fresh):
     assert adapted_bundle(bundle, fresh.head(3).assign(neighbour_key="nobody")) is bundle
 
 
-def test_a_family_is_known_once_a_job_met_three_neighbours(bundle, fresh):
+def test_intervals_are_those_of_new_jobs_measured_as_often(bundle, fresh):
     key = fresh["job_key"].mode()[0]
     own = fresh[fresh["job_key"] == key].drop_duplicates("neighbour_key")
     table = bundle.tables[PROFILES_TABLE]
     at = np.flatnonzero(table["job_key"] == key)
     pair = np.column_stack([at, at])
-    kinds = [novelty(adapted_bundle(bundle, own.head(n)), pair)[0] for n in (2, 3)]
-    assert kinds == ["family", "configuration"]
+    kinds = [novelty(adapted_bundle(bundle, own.head(n)), pair)[0] for n in (0, 1, 2, 3)]
+    assert kinds == ["family", "few_measured", "few_measured", "measured"]
 
 
 def finished(job_key, neighbour, runtime_s, alone_s=0.0):
