@@ -27,6 +27,7 @@ class _Asked:
     """What is to be replayed, as asked for on the command line."""
 
     trace: Path
+    mapping: Path | None
     pairs: Path | None
     cluster: Path | None
     load: float | None
@@ -60,6 +61,7 @@ class _Asked:
 
 @click.command()
 @click.option("--trace", type=_PATH, help="Jobs, in any layout that `colocast import` reads.")
+@click.option("--mapping", type=_PATH, help="YAML that maps the columns of any other trace.")
 @click.option("--pairs", type=_PATH, help="Profiling runs with pairs. Default: what was imported.")
 @click.option("--gpu-model", help="Of the pairs, where they are of several.")
 @click.option("--cluster", type=_PATH, help="YAML with gpus, gpus_per_node and quotas.")
@@ -96,6 +98,7 @@ def command(  # noqa: PLR0913 - one for each option
     compare: Path | None,
     to_mlflow: bool | None,
     check: Path | None,
+    mapping: Path | None,
     pairs: Path | None,
     gpu_model: str | None,
     cluster: Path | None,
@@ -117,7 +120,8 @@ def command(  # noqa: PLR0913 - one for each option
     if trace is None:
         raise SettingError("wanted --trace, and one of --cluster and --load")
     asked = _Asked(
-        trace, pairs, cluster, load, gpu_model, model, seed, burst, checkpoint_s, restart_s
+        *(trace, mapping, pairs, cluster, load, gpu_model),
+        *(model, seed, burst, checkpoint_s, restart_s),
     )
     from pipelines.replaying.run import BY_DEFAULT
 
@@ -138,13 +142,17 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _prepared(asked: _Asked, settings: Settings) -> "tuple[Replay, str]":
-    from pipelines.input_tables import input_table
+    from pipelines.input_tables import input_table, mapped_table
     from pipelines.replaying.run import Replay
     from pipelines.replaying.trace import burst_of, site_for_load, site_from, trace_of
     from pipelines.replaying.workloads import draw, of_gpu_model, share_scores, workloads_of
     from scheduler_client.replay.simulation import Costs
 
-    jobs, _ = input_table("jobs", asked.trace, settings)
+    jobs = (
+        mapped_table("jobs", asked.trace, asked.mapping)
+        if asked.mapping
+        else input_table("jobs", asked.trace, settings)[0]
+    )
     runs, source = input_table("profiling_runs", asked.pairs, settings)
     workloads = workloads_of(of_gpu_model(runs, asked.gpu_model), asked.seed)
     drawn = draw(trace_of(jobs), workloads, asked.seed)

@@ -86,6 +86,18 @@ def worst_against(outcome: Outcome, fixed: Outcome) -> float:
     return float(np.nanmax(ratio))
 
 
+def worst_user_against(outcome: Outcome, fixed: Outcome) -> float:
+    """Return the largest ratio of a user's mean JCT to that under fixed quotas.
+
+    NaN where the trace does not name users.
+    """
+    users = np.array(outcome.trace.users, dtype=object)
+    if not len(users):
+        return float("nan")
+    both = pd.DataFrame({"ours": outcome.jct_s, "fixed": fixed.jct_s}).groupby(users).mean()
+    return float((both["ours"] / both["fixed"]).max())
+
+
 def colocations(events: pd.DataFrame) -> dict[str, float]:
     """Return how colocations went, from an event log: one count a card that becomes shared.
 

@@ -10,6 +10,7 @@ from pipelines.replaying.metrics import (
     paired_difference,
     progress,
     worst_against,
+    worst_user_against,
 )
 from pipelines.replaying.pairs import banded
 from pipelines.replaying.result import Result
@@ -22,14 +23,16 @@ FIXED = "fifo_fixed"
 def metrics_table(results: Mapping[str, Result]) -> pd.DataFrame:
     """Return all metrics, a column a policy; one that a policy lacks is empty.
 
-    With ``worst_queue_jct_ratio``, the worst queue's mean JCT over that under its own fixed quota,
-    where ``fifo_fixed`` was replayed too.
+    With ``worst_queue_jct_ratio`` and ``worst_user_jct_ratio``, the worst queue's (user's) mean JCT
+    over that under fixed quotas, where ``fifo_fixed`` was replayed too.
     """
     table = pd.DataFrame({name: result.metrics for name, result in results.items()})
     if FIXED in results:
         fixed = results[FIXED].outcome
         worst = {name: worst_against(r.outcome, fixed) for name, r in results.items()}
         table.loc["worst_queue_jct_ratio"] = pd.Series(worst)
+        users = {name: worst_user_against(r.outcome, fixed) for name, r in results.items()}
+        table.loc["worst_user_jct_ratio"] = pd.Series(users)
     return table
 
 

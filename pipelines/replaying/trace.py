@@ -50,6 +50,7 @@ def trace_of(jobs: pd.DataFrame) -> Trace:
         queue=held["queue"].map({name: at for at, name in enumerate(queues)}).to_numpy(np.int64),
         workload=np.zeros(len(held), np.int64),
         queues=tuple(queues),
+        users=tuple(held["user"]),
     )
 
 
@@ -115,6 +116,7 @@ def burst_of(trace: Trace, week: int) -> Trace:
         queue=trace.queue[chosen],
         workload=trace.workload[chosen],
         queues=trace.queues,
+        users=tuple(trace.users[job] for job in chosen) if trace.users else (),
     )
 
 

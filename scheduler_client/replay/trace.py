@@ -29,6 +29,8 @@ class Trace:
     workload : array of shape (n,), int64
         Which measured workload it behaves like; an index into the rows of the ground truth.
     queues : tuple of str
+    users : tuple of str, length n or 0
+        Who submitted each job, where that is known. No policy reads it.
 
     Raises
     ------
@@ -49,12 +51,15 @@ class Trace:
     queue: Ints
     workload: Ints
     queues: tuple[str, ...]
+    users: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         columns = (self.arrival_s, self.runtime_s, self.gpus, self.queue, self.workload)
         lengths = {len(self.job_ids), *(len(column) for column in columns)}
         if len(lengths) != 1 or lengths == {0}:
             raise TableError("trace", f"columns of lengths {lengths}", "one length, at least 1")
+        if len(self.users) not in {0, len(self.job_ids)}:
+            raise TableError("trace", f"{len(self.users)} users", f"{len(self.job_ids)} or none")
         rules = (
             ("arrival_s", bool((np.diff(self.arrival_s) >= 0).all()), "ascending seconds"),
             ("runtime_s", bool((self.runtime_s > 0).all()), "seconds above 0"),

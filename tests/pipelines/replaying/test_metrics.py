@@ -1,5 +1,7 @@
 """Metrics of a replay, against sums done by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from pipelines.replaying.metrics import (
     paired_difference,
     progress,
     worst_against,
+    worst_user_against,
 )
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.replay.outcome import Outcome
@@ -75,3 +78,12 @@ def test_paired_difference_has_an_interval_around_its_mean(outcome_of):
 
 def test_share_of_no_gain_is_unknown():
     assert np.isnan(oracle_gain_share({"a": 1.0, "b": 1.0, "c": 1.0}, "a", "b", "c"))
+
+
+def test_users_are_compared_with_fixed_quotas_where_they_are_known(outcome_of):
+    pooled, _ = outcome_of(FifoPooled(), quotas=(1, 1))
+    fixed, _ = outcome_of(FifoFixed(), quotas=(1, 1))
+    assert np.isnan(worst_user_against(pooled, fixed))
+    named = replace(pooled, trace=replace(pooled.trace, users=("ann", "bob", "ann")))
+    expected = ((10 + 30) / 2) / ((10 + 20) / 2)
+    assert worst_user_against(named, fixed) == pytest.approx(expected)
