@@ -27,9 +27,6 @@ MOST_RUNS = 2_000
 """Of a job on one GPU model, the newest; more change little and take long."""
 ROUNDS = 3
 
-JobKey = tuple[str, str]
-"""Job key, GPU model."""
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentedRun:
@@ -107,15 +104,17 @@ def segment_labels(runs: Sequence[SegmentedRun], noise_sd: float) -> list[Segmen
     under the run that did most work beside n: evidence is never counted twice. It takes two
     runs at least.
     """
-    groups = {key: found for key, found in _groups(runs).items() if _is_worth_solving(found)}
+    groups = [found for found in _groups(runs) if _is_worth_solving(found)]
+    systems = [_equations(found) for found in groups]
     prior = Prior(noise_sd=noise_sd)
-    solutions: dict[JobKey, Solution] = {}
-    for _ in range(ROUNDS if groups else 0):
-        solutions = {key: solved(_equations(found), prior) for key, found in groups.items()}
-        prior = learnt_prior(prior, list(solutions.values()))
+    solutions: list[Solution] = []
+    for _ in range(ROUNDS):
+        solutions = [solved(system, prior) for system in systems]
+        prior = learnt_prior(prior, solutions)
     labels: list[SegmentLabel] = []
-    for key, found in groups.items():
-        group = _Group(found, _equations(found), solutions[key], noise_sd)
+    for found, system, solution in zip(groups, systems, solutions, strict=True):
+        baseline_runs = sum(run.met == {()} for run in found)
+        group = _Group(found, system, solution, noise_sd, baseline_runs)
         own = group.own_labels()
         labels += own + group.joint_labels(own)
     return labels
@@ -129,6 +128,7 @@ class _Group:
     equations: Equations
     solution: Solution
     noise_sd: float
+    baseline_runs: int
 
     def own_labels(self) -> list[SegmentLabel]:
         asked = [(i, run) for i, run in enumerate(self.runs) if run.is_asked]
@@ -165,7 +165,7 @@ class _Group:
         others = {m: w for m, w in zip(together, work, strict=True) if m not in ((), met) and w > 0}
         if any(self.solution.known[other] < LEAST_KNOWN for other in others):
             return None
-        variance = self.noise_sd**2 * (1 + 1 / self._baseline_runs())
+        variance = self.noise_sd**2 * (1 + 1 / self.baseline_runs)
         variance += sum((w * self.solution.log_sd[m]) ** 2 for m, w in others.items())
         log_sd = float(np.sqrt(variance)) / share
         left = float(np.exp(self.solution.log_baseline)) - self._done_beside_others(i, column)
@@ -174,9 +174,11 @@ class _Group:
         return SegmentLabel(run.run_id, met[0], run.seconds[met] / left, log_sd, is_joint=False)
 
     def _done_beside_others(self, i: int, column: int) -> float:
-        logs = np.array([self.solution.log_slowdown[met] for met in self.equations.together])
-        done = self.equations.seconds[i] * np.exp(-logs)
-        return float(done.sum() - done[column])
+        shares = self.solution.work[i]
+        met = self.equations.together[column]
+        done_there = self.equations.seconds[i, column] * np.exp(-self.solution.log_slowdown[met])
+        # The share of the work done there says what the whole was.
+        return float(done_there / shares[column] - done_there)
 
     def _is_clear(self, met: Together) -> bool:
         known = self.solution.known[met] >= LEAST_KNOWN
@@ -184,9 +186,6 @@ class _Group:
 
     def _is_the_jobs_work(self, i: int) -> bool:
         return abs(float(self.solution.residuals[i])) <= LARGEST_RESIDUAL
-
-    def _baseline_runs(self) -> int:
-        return sum(run.met == {()} for run in self.runs)
 
     def _directly_told(self) -> set[str]:
         """Neighbours that some run, which needs no solving, was beside throughout."""
@@ -199,12 +198,13 @@ class _Group:
         return SegmentLabel(self.runs[i].run_id, met[0], float(np.exp(log)), log_sd, is_joint)
 
 
-def _groups(runs: Iterable[SegmentedRun]) -> dict[JobKey, list[SegmentedRun]]:
-    groups: defaultdict[JobKey, list[SegmentedRun]] = defaultdict(list)
+def _groups(runs: Iterable[SegmentedRun]) -> list[list[SegmentedRun]]:
+    """Return the runs of each job key on each GPU model."""
+    groups: defaultdict[tuple[str, str], list[SegmentedRun]] = defaultdict(list)
     for run in runs:
         if run.met:
             groups[run.job_key, run.gpu_model].append(run)
-    return {key: _newest(found) for key, found in groups.items()}
+    return [_newest(found) for found in groups.values()]
 
 
 def _newest(runs: list[SegmentedRun]) -> list[SegmentedRun]:

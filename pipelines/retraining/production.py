@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import compress
 from urllib.parse import quote
 
 import numpy as np
@@ -22,6 +23,14 @@ LEAST_NOISE = 0.01  # of a run's time: a few equal repeats prove no more
 PEAK = "gpu_mem_peak_mib"
 
 Baselines = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """What jobs take alone (s), and how much of that is chance."""
+
+    by_key: Baselines
+    noise_sd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +84,18 @@ def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.Data
     """
     exposures = [exposure(job) for job in jobs]
     families = _families(known)
-    plain = _table(jobs, exposures, families, {})
-    everything = pd.concat([known, plain], ignore_index=True) if len(known) else plain
-    alone = baselines(everything[proven_exclusive(everything)], "jct_s")["alone"]
+    by_itself = [not found.neighbours for found in exposures]
+    plain = _table(
+        list(compress(jobs, by_itself)), list(compress(exposures, by_itself)), families, {}
+    )
+    known_alone = known[proven_exclusive(known)]
+    frames = [frame for frame in (known_alone, plain) if len(frame)] or [plain]
+    everything = pd.concat(frames, ignore_index=True)
+    exclusive = everything[proven_exclusive(everything)]
+    alone = baselines(exclusive, "jct_s")["alone"]
     keys = alone.index.to_frame(index=False)
     by_key = dict(zip(zip(keys["job_key"], keys["gpu_model"], strict=True), alone, strict=True))
-    told = _told(jobs, exposures, everything, by_key)
+    told = _told(jobs, exposures, known, _Baseline(by_key, _noise_sd(exclusive)))
     return _table(jobs, exposures, families, by_key, told)
 
 
@@ -143,7 +158,10 @@ def _row(
         "finish_time": job.finish_time,
         "outcome": str(job.outcome),
         **alone,
-        **asdict(beside),
+        "neighbour_key": beside.neighbour_key,
+        "neighbour_overlap": beside.neighbour_overlap,
+        "jct_s": beside.jct_s,
+        "is_exclusive": beside.is_exclusive,
     }
 
 
@@ -164,12 +182,12 @@ def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
 def _told(
     jobs: Sequence[FinishedJob],
     exposures: Sequence[Exposure],
-    everything: pd.DataFrame,
-    by_key: Baselines,
+    known: pd.DataFrame,
+    baseline: _Baseline,
 ) -> dict[str, SegmentLabel]:
     """Return what the runs with changing neighbours tell, by run id."""
     asked = [
-        _asks(job, found, by_key.get((job.job_key, found.gpu_model)))
+        _asks(job, found, baseline.by_key.get((job.job_key, found.gpu_model)))
         for job, found in zip(jobs, exposures, strict=True)
     ]
     if not any(asked):
@@ -179,8 +197,7 @@ def _told(
         for job, found, is_asked in zip(jobs, exposures, asked, strict=True)
         if job.outcome is Outcome.OK and _is_whole(found)
     )
-    known = everything.iloc[: len(everything) - len(jobs)]
-    labels = segment_labels([*_known_runs(known), *own], _noise_sd(everything))
+    labels = segment_labels([*_known_runs(known), *own], baseline.noise_sd)
     return {label.run_id: label for label in labels}
 
 
@@ -208,9 +225,9 @@ def _known_runs(known: pd.DataFrame) -> Iterator[SegmentedRun]:
         yield SegmentedRun(name, job_key, gpu_model, {together: float(jct_s)})
 
 
-def _noise_sd(everything: pd.DataFrame) -> float:
+def _noise_sd(exclusive: pd.DataFrame) -> float:
     """Return the relative noise of a run's time, from repeated exclusive runs."""
-    alone = everything[proven_exclusive(everything) & (everything["jct_s"] > 0)]
+    alone = exclusive[exclusive["jct_s"] > 0]
     found = repeat_sd(alone.assign(pace=alone["jct_s"], measure="jct_s"))
     return max(found, LEAST_NOISE) if np.isfinite(found) else AuditRules().assumed_noise_sd
 
