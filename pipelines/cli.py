@@ -18,6 +18,7 @@ COMMANDS = {
     "rollback": ("rollback", "Point the alias champion back at the previous version."),
     "models": ("models", "List registered versions, aliases and their metrics."),
     "lineage": ("lineage", "Show what led to a version; prove that it leads there again."),
+    "prune": ("prune", "Delete versions that nothing needs any more."),
     "retrain": ("retrain", "Watch the job log and retrain from finished jobs."),
     "telemetry": ("telemetry", "Look up signals of finished jobs in a Prometheus."),
     "replay": ("replay", "Compare scheduling policies on a trace of jobs."),

@@ -15,6 +15,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from data.errors import NoChampionError, RegistryError, shown
 from pipelines.registering.errors import registry_errors
 from pipelines.registering.mlflow_quiet import silence
+from pipelines.registering.origin import ORIGIN_FOLDER
 from pipelines.registering.report import TrainingReport
 from pipelines.registering.run_log import DIGEST_TAG, log_report, log_version, started_run
 from serving.champions.files import read_bundle
@@ -24,6 +25,7 @@ CHAMPION = "champion"
 PREVIOUS = "previous"
 CHALLENGER = "challenger"  # the newest version that is not, or was not at once, the champion
 SHADOW = "shadow"  # a challenger that passed the gate and answers beside the champion
+PRUNED_TAG = "colocast.pruned_version"
 _SQLITE = "sqlite:///"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"
 
@@ -179,6 +181,33 @@ class Registry:
             If there is no such version.
         """
         return dict(self._version(name, version).tags)
+
+    def delete(self, name: str, version: str) -> None:
+        """Delete a version, its files and its training tables; its run keeps all else.
+
+        Raises
+        ------
+        RegistryError
+            If there is no such version, an alias points at it, or it cannot be deleted.
+        """
+        found = self._version(name, version)
+        pointing = [alias for alias, at in self._aliases(name).items() if at == version]
+        if pointing:
+            raise RegistryError(f"{name}/{version}: found the alias {pointing[0]}, wanted none")
+        with self._errors(f"delete {name}/{version}"):
+            # The entry first: a version that is listed can always be fetched.
+            self._client.delete_model_version(name, version)
+            self._delete_files(str(found.source), "")
+            if found.run_id:
+                run = self._client.get_run(found.run_id)
+                self._delete_files(run.info.artifact_uri, ORIGIN_FOLDER)
+                self._client.set_tag(found.run_id, PRUNED_TAG, version)
+
+    def _delete_files(self, uri: str, path: str) -> None:
+        files = get_artifact_repository(uri, tracking_uri=self._uri)
+        if path and not files.list_artifacts(path):
+            return
+        files.delete_artifacts(path or None)
 
     def run_of(self, name: str, version: str) -> str | None:
         """Return the id of the run that made a version.

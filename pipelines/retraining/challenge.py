@@ -148,6 +148,7 @@ def compared(
         covered=new.covered,
         champion_errors=None if old is None else old.errors,
         champion_seen=learnt_rows(champion),
+        champion_covered=None if old is None else old.covered,
         groups=lesson.groups[lesson.sequences > after],
         parts=part_labels(lesson, finished, after),
         challenger_costs=_costs(challenger, new.regret),

@@ -8,6 +8,7 @@ from data.settings import Settings
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.registering.registry import Registry
+from pipelines.registering.retention import RetentionRules, decided_versions, pruned
 from pipelines.retraining.challenge import LessonChallenger, compared
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import GateRules
@@ -84,6 +85,17 @@ def duties(
         )
         for kind, lessons in ((kind, LESSONS[kind](settings)) for kind in LESSONS)
     }
+
+
+def after_promotion(settings: Settings) -> Callable[[FinishedJobs], object]:
+    """Return what deletes versions that nothing needs once a champion changed."""
+
+    def prune(finished: FinishedJobs) -> object:
+        newest = max((job.finish_time for job in finished.jobs), default=0.0)
+        decided = decided_versions(finished.jobs, newest - RetentionRules().audit_s)
+        return pruned(Registry(settings.tracking_uri, settings.artifacts_path), decided)
+
+    return prune
 
 
 Lessons = Callable[[FinishedJobs], Sequence[Lesson]]

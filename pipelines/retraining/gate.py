@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.errors import SettingError, shown
-from pipelines.retraining.gate_parts import Part, parts_found
+from pipelines.retraining.gate_parts import Judged, Part, parts_found
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class GateRules:
     most_regret : float
         By how much the challenger's scheduling regret may exceed the champion's.
     fewest_in_part : int
-        Rows of one GPU model, family or user below which it is not judged alone.
+        Groups of rows of one GPU model, family or user below which it is not judged alone.
     most_times : float
         How many times slower and larger than the champion a challenger may be.
     free_latency_s, free_bytes : float
@@ -88,6 +88,8 @@ class Evidence:
         In the same unit; None where there is no champion.
     champion_seen : int
         Production rows that the champion learnt from.
+    champion_covered : array-like of shape (n,), optional
+        As `covered`, of the champion.
     groups : array-like of shape (n,), optional
         Names what rows repeat, such as one pair or one user's batch; such rows are drawn
         together. By default each row is its own.
@@ -101,6 +103,7 @@ class Evidence:
     covered: ArrayLike
     champion_errors: ArrayLike | None = None
     champion_seen: int = 0
+    champion_covered: ArrayLike | None = None
     groups: ArrayLike | None = None
     parts: Mapping[str, ArrayLike] = field(default_factory=dict)
     challenger_costs: Costs = field(default_factory=Costs)
@@ -165,10 +168,11 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     Notes
     -----
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
-    2. Coverage below ``coverage_floor``, on all rows or, beyond chance, on a part: keep.
+    2. Coverage below ``coverage_floor``, on all rows or, beyond chance, on a part that the
+       champion covers better: keep.
     3. Too slow, too large, or more scheduling regret: keep.
     4. No champion: promote.
-    5. A part with ``fewest_in_part`` rows loses beyond chance: keep.
+    5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
     6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
     7. The whole interval lies below 0, it is worse: keep.
     8. The champion is young (has seen less than ``enough_seen``): promote. The challenger is not
@@ -212,7 +216,9 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         champion_size_bytes=evidence.champion_costs.size_bytes,
         champion_regret=evidence.champion_costs.regret,
     )
-    found = parts_found(evidence.parts, gains, covered, rules.fewest_in_part)
+    before = evidence.champion_covered
+    judged = Judged(gains, covered, names, None if before is None else np.asarray(before))
+    found = parts_found(evidence.parts, judged, rules.fewest_in_part)
     if found:
         worst = min(found, key=lambda part: part.gain if part.gain == part.gain else 0.0)
         compared = replace(compared, worst_part=worst.name, worst_gain=worst.gain)
@@ -284,7 +290,8 @@ def _uncovered(parts: Sequence[Part], rules: GateRules) -> str | None:
     for part in parts:
         if part.coverage_chance(rules.coverage_floor) < chance:
             floor = f"below {rules.coverage_floor:.2f}"
-            return f"coverage {part.coverage:.2f} on {part.rows} rows of {part.name} is {floor}"
+            found = part.coverage.challenger
+            return f"coverage {found:.2f} on {part.rows} rows of {part.name} is {floor}"
     return None
 
 

@@ -137,6 +137,11 @@ class Retrainer:
     rules : RetrainRules
     clock : callable
         Seconds since 1970, UTC.
+
+    Attributes
+    ----------
+    after_promotion : callable, optional
+        Given the newest finished jobs once a champion changed, such as to prune old versions.
     """
 
     def __init__(
@@ -149,6 +154,7 @@ class Retrainer:
     ) -> None:
         self._url, self._path, self._duties = joblog_url, state_path, duties
         self._rules, self._clock = rules, clock
+        self.after_promotion: Callable[[FinishedJobs], object] | None = None
         self._log: JobLog | None = None
         self._state = self._without_fatal(load_state(state_path))
 
@@ -179,6 +185,8 @@ class Retrainer:
             challenges += self._watch(kind)
         for kind, cause in due(self._state, self._rules, self._clock()).items():
             challenges += self._attempt(kind, cause)
+        if self.after_promotion and any(made.stage == "promoted" for made in challenges):
+            self.after_promotion(self._window(WINDOW_JOBS))
         return challenges
 
     def run(

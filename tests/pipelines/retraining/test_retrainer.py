@@ -303,3 +303,13 @@ def test_jobs_that_cannot_be_watched_do_not_stop_the_loop(world, caplog):
     world.log.append(jobs(3))
     assert len(world.retrainer(rules=replace(RULES, watch_jobs=1)).step()) == 2
     assert "event=unwatchable kind=runtime reason=no profile" in caplog.text
+
+
+def test_a_promotion_is_followed_by_what_was_asked_for(world):
+    given = []
+    world.log.append(jobs(3))
+    retrainer = world.retrainer()
+    retrainer.after_promotion = given.append
+    retrainer.step()
+    retrainer.step()
+    assert [list(finished.sequences) for finished in given] == [[1, 2, 3]]

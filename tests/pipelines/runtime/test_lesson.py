@@ -73,5 +73,7 @@ def test_a_wrong_runtime_neither_teaches_nor_judges_and_is_listed_with_the_reaso
     assert 51 not in lesson.sequences
     assert len(lesson.sequences) == len(lesson.groups) == 119
     (_, report), _ = lesson.trained(60)
-    assert "j50,1.0,u0,unlike_its_repeats,9000 s among runs of" in report.documents["quarantine.csv"]
+    assert (
+        "j50,1.0,u0,unlike_its_repeats,9000 s among runs of" in report.documents["quarantine.csv"]
+    )
     assert len(report.dataset) == 59
