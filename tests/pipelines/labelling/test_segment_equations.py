@@ -125,3 +125,19 @@ def test_work_is_shared_out_whole_and_nothing_is_known_better_than_certain(seed,
     np.testing.assert_allclose(found.work.sum(axis=1), 1.0)
     assert all(0 <= known <= 1 for known in found.known.values())
     assert all(sd >= 0 for sd in found.log_sd.values())
+
+
+SECONDS = st.one_of(st.just(0.0), st.floats(1e-3, 1e7))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(SECONDS, SECONDS, SECONDS, SECONDS).filter(any), max_size=8),
+    st.lists(st.floats(1e-3, 1e7), min_size=1, max_size=4),
+)
+def test_whatever_the_record_says_the_answer_is_finite(mixed, alone):
+    rows = np.array([*([seconds, 0.0, 0.0, 0.0] for seconds in alone), *mixed])
+    found = solved(Equations(((), ("a",), ("b",), ("a", "b")), rows), Prior())
+    numbers = [*found.log_slowdown.values(), *found.log_sd.values(), *found.known.values()]
+    assert np.isfinite([found.log_baseline, *numbers]).all()
+    assert np.isfinite(found.work).all()
