@@ -21,6 +21,10 @@ MOST_WORKERS = 64
 TIMEOUT_S = 2
 """BentoML keeps each request's timer, with the request, for this long after it is answered."""
 
+SWITCH_S = 0.0005
+"""How long a thread that computes in the background keeps a request from the interpreter: ten times
+as long, Python's default, would show in the slowest answers while a version is loaded."""
+
 FIXED = {
     "BENTOML_DO_NOT_TRACK": "true",  # the string; 1 is ignored
     "OTEL_SDK_DISABLED": "true",  # spans cost a quarter of a request and go nowhere

@@ -8,6 +8,7 @@ tuned profile of ``serving.profile_env``.
 
 import logging
 import os
+import sys
 from http import HTTPStatus
 from typing import cast
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from serving.lifeline import end_with_parent
 from serving.profile_env import (
+    SWITCH_S,
     TIMEOUT_S,
     WORKERS,
     checked_workers,
@@ -60,6 +62,7 @@ class Predictor:
         from serving.web.tokens import tokens_from_file  # noqa: PLC0415
 
         end_with_parent(os.environ)
+        sys.setswitchinterval(SWITCH_S)
         logging.getLogger("serving").setLevel(logging.INFO)
         tokens = tokens_from_file(token_path(os.environ))
         pushes = pushes_from_file(push_secret_path(os.environ), push_book_path(os.environ))

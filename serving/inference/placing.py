@@ -98,7 +98,7 @@ def ranked_placements(
                 shared.job_slowdown,
                 shared.neighbour_slowdowns,
                 memory,
-                fits(memory, card),
+                memory.upper <= card.free_mem_mib or fits(memory, card),
                 shared.cost,
             )
         )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any, Protocol
 
 from data.domain import Estimate, FinishedJob
@@ -28,8 +29,11 @@ from serving.web.wire_models import (
     StructuresRequest,
 )
 from serving.web.wire_schema import Reader, Writer
+from serving.web.wire_texts import EstimatesWriter, PlacementsWriter
 
 JSON = b"application/json"
+
+_VERSION_AND_SOURCE = attrgetter("model_version", "source")
 
 Counts = Mapping[tuple[str, str], int]
 """Estimates by (model version, source)."""
@@ -115,7 +119,7 @@ class Endpoint:
         """
         asked = self.reader.read(body) if self.reader else None
         value, estimates = self.answer(backend, asked)
-        counts = Counter((estimate.model_version, estimate.source.value) for estimate in estimates)
+        counts = Counter(map(_VERSION_AND_SOURCE, estimates))
         return Answered(self.writer.write(value), counts, self.media)
 
 
@@ -176,7 +180,7 @@ def _push(backend: Backend, asked: PushRequest) -> tuple[ModelsAnswer, Iterable[
 
 
 _UNAVAILABLE = (HTTPStatus.SERVICE_UNAVAILABLE,)
-_ESTIMATES = Writer(EstimatesAnswer)
+_ESTIMATES = EstimatesWriter()
 _STRUCTURES = Reader(StructuresRequest)
 
 _BINARY_SLOWDOWN = Endpoint(
@@ -207,7 +211,7 @@ ENDPOINTS = (
         "POST",
         "predict",
         "What happens if one job joins each of the cards, cheapest first.",
-        Writer(PlacementsAnswer),
+        PlacementsWriter(),
         _placements,
         Reader(PlacementsRequest),
         failures=_UNAVAILABLE,
