@@ -81,7 +81,7 @@ class LastGood:
         if before is not None:
             self._count -= len(before.answered_s)
             kept = [c for c in before.table.index if c not in found]
-            found = {**{c: before.table[c] for c in kept}, **found}
+            found = {**{c: before.table.answered(c) for c in kept}, **found}
             answered |= {c: float(before.answered_s[before.table.index[c]]) for c in kept}
             memory = before.memory | memory
         entry = self._entry(found, answered, memory)

@@ -83,9 +83,13 @@ class ColocationTable(Mapping[CardClass, Colocation]):
 
     def __getitem__(self, card: CardClass) -> Colocation:
         """Return the prediction for a class with residents, or raise `KeyError`."""
-        row = self.index[card]
-        if not self._counts(card, row):
+        if not self._counts(card, self.index[card]):
             raise KeyError(card)
+        return self.answered(card)
+
+    def answered(self, card: CardClass) -> Colocation:
+        """Return what was answered for a class, whether it counts (still) or not."""
+        row = self.index[card]
         mine, *theirs = (self._estimate(row, place) for place in range(1 + len(card.resident_keys)))
         return Colocation(mine, tuple(theirs))
 
