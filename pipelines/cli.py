@@ -26,6 +26,9 @@ COMMANDS = {
     "schedule": ("schedule", "Run the scheduler loop."),
     "inspect": ("inspect", "Read a model's structure from its PyTorch code."),
     "submit": ("submit", "Hand a command to the scheduler."),
+    "why": ("why", "Say why a job waits, since when, for how long, and what would help."),
+    "explain": ("explain", "Say why a job was placed where it is, and what was next best."),
+    "whatif": ("whatif", "Say what would happen to a job, and to others, if it were submitted."),
     "up": ("up", "Start MLflow, the service, the retrainer and the scheduler."),
     "doctor": ("doctor", "Check the installation and say what to do."),
 }

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from data.domain import FinishedJob, Outcome
 from data.errors import ClusterError
@@ -83,6 +83,8 @@ class Cycle:
         As it left them.
     level : Level
         At which it was predicted.
+    predictions : mapping of str to JobForecast
+        What it was decided by.
     """
 
     view: ClusterView
@@ -91,6 +93,7 @@ class Cycle:
     ended: tuple[FinishedJob, ...] = ()
     cards: tuple[CardState, ...] = ()
     level: Level = Level.NONE
+    predictions: Predictions = field(default_factory=dict)
 
 
 class SchedulerLoop:
@@ -148,7 +151,7 @@ class SchedulerLoop:
         parts.delivery.send(REPORT_S)
         parts.remembered.keep(view.now)
         level = parts.forecaster.level if parts.policy.asks else Level.NONE
-        return Cycle(view, decision, len(self._running), ended, cards, level)
+        return Cycle(view, decision, len(self._running), ended, cards, level, predictions)
 
     def collect(self) -> tuple[FinishedJob, ...]:
         """Write down the runs that have ended."""

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,10 @@ from data.settings import Settings
 from scheduler_client.clusters import Cluster
 from scheduler_client.config import SchedulerConfig, load_config
 from scheduler_client.events import log_event
+from scheduler_client.explaining.explainer import Explainer
 from scheduler_client.forecast.client import PredictorClient
 from scheduler_client.forecast.degrade import Forecaster
+from scheduler_client.forecast.profiles import ProfileBook
 from scheduler_client.forecast.remembered import Remembered
 from scheduler_client.jobs.delivery import Delivery
 from scheduler_client.jobs.outbox import Outbox
@@ -83,6 +85,19 @@ def found_config(settings: Settings, named: Path | None) -> SchedulerConfig:
     """
     path = named or config_path(settings)
     return load_config(path) if named or path.exists() else SchedulerConfig()
+
+
+@contextmanager
+def explaining(start: Start) -> Iterator[Explainer]:
+    """Yield what explains the scheduler that `start` describes.
+
+    What-if questions have a client of their own: they must not hold up a cycle.
+    """
+    asked = start.config.settings.prediction
+    with closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client:
+        forecaster = Forecaster(client, asked, ProfileBook())
+        policy = policy_named(start.policy, start.config.settings.rules)
+        yield Explainer(policy, forecaster.forecast)
 
 
 def run_local(

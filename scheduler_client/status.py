@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from data.errors import ServiceStartError
 from data.wire import Json
+from scheduler_client.explaining.explainer import Explainer
+from scheduler_client.explaining.routes import QUESTIONS, WHATIF, Reply, asked, imagined
 from scheduler_client.loop import Cycle
 from scheduler_client.policy.decisions import Level
 from scheduler_client.policy.explain import explanation
@@ -31,9 +33,13 @@ class _Newest:
 
 @contextmanager
 def status_server(
-    port: int | None, more_metrics: Callable[[], str] = lambda: ""
+    port: int | None,
+    more_metrics: Callable[[], str] = lambda: "",
+    explainer: Explainer | None = None,
 ) -> Iterator[Observe]:
     """Serve the newest cycle on ``/status`` and ``/metrics``; yield what takes in each cycle.
+
+    With an explainer, also ``GET /why/JOB``, ``GET /explain/JOB`` and ``POST /whatif``.
 
     Parameters
     ----------
@@ -41,6 +47,8 @@ def status_server(
         On loopback; None serves nothing.
     more_metrics : callable
         Prometheus text to add to ``/metrics``, made at each request.
+    explainer : Explainer, optional
+        Shown every cycle too.
 
     Raises
     ------
@@ -52,11 +60,13 @@ def status_server(
     def observe(cycle: Cycle) -> None:
         newest.cycle = cycle
         newest.cycles += 1
+        if explainer is not None:
+            explainer.observe(cycle)
 
     if port is None:
         yield observe
         return
-    server = _server(port, newest, more_metrics)
+    server = _server(port, newest, more_metrics, explainer)
     thread = threading.Thread(target=server.serve_forever, name="status", daemon=True)
     thread.start()
     try:
@@ -126,26 +136,44 @@ def _label(name: str, value: str) -> str:
     return f'{{{name}="{escaped}"}}'
 
 
-def _server(port: int, newest: _Newest, more_metrics: Callable[[], str]) -> ThreadingHTTPServer:
+def _page(path: str, newest: _Newest, more_metrics: Callable[[], str]) -> Reply:
+    cycle = newest.cycle
+    if path not in _KINDS:
+        return Reply(HTTPStatus.NOT_FOUND, "text/plain", f"wanted {', '.join(_KINDS)}\n")
+    if cycle is None:
+        return Reply(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", "no cycle yet\n")
+    if path == "/status":
+        return Reply(HTTPStatus.OK, _KINDS[path], json.dumps(status_document(cycle)))
+    text = metrics_text(cycle, newest.cycles) + more_metrics()
+    return Reply(HTTPStatus.OK, _KINDS[path], text)
+
+
+def _server(
+    port: int,
+    newest: _Newest,
+    more_metrics: Callable[[], str],
+    explainer: Explainer | None,
+) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
-        """Answers from the newest cycle; knows no other method than GET."""
+        """Answers from the newest cycle; POST only asks, and changes nothing either."""
 
         def do_GET(self) -> None:
-            cycle = newest.cycle
-            if self.path not in _KINDS:
-                self._answer(HTTPStatus.NOT_FOUND, "text/plain", f"wanted {', '.join(_KINDS)}\n")
-            elif cycle is None:
-                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", "no cycle yet\n")
-            elif self.path == "/status":
-                self._answer(HTTPStatus.OK, _KINDS[self.path], json.dumps(status_document(cycle)))
+            if explainer is not None and self.path.startswith(QUESTIONS):
+                self._reply(asked(explainer, self.path))
             else:
-                text = metrics_text(cycle, newest.cycles) + more_metrics()
-                self._answer(HTTPStatus.OK, _KINDS[self.path], text)
+                self._reply(_page(self.path, newest, more_metrics))
 
-        def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-            body = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
+        def do_POST(self) -> None:
+            if explainer is None or self.path != WHATIF:
+                self._reply(Reply(HTTPStatus.NOT_FOUND, "text/plain", f"wanted POST {WHATIF}\n"))
+            else:
+                length = self.headers.get("Content-Length", "")
+                self._reply(imagined(explainer, length, self.rfile))
+
+        def _reply(self, reply: Reply) -> None:
+            body = reply.text.encode()
+            self.send_response(reply.status)
+            self.send_header("Content-Type", reply.kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

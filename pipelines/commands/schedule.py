@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one argument an option
     from scheduler_client.events import log_to_stderr
     from scheduler_client.local.card_metrics import CardPage
     from scheduler_client.run import RunRules
-    from scheduler_client.start import Start, found_config, run_local
+    from scheduler_client.start import Start, explaining, found_config, run_local
     from scheduler_client.status import status_server
     from scheduler_client.stopping import stop_on_signals
 
@@ -96,7 +96,8 @@ def command(  # noqa: PLR0913 - one argument an option
     log_to_stderr()
     with (
         stop_on_signals() as stop,
-        status_server(settings.scheduler_port if status else None, page.text) as observe,
+        explaining(start) as explainer,
+        status_server(settings.scheduler_port if status else None, page.text, explainer) as observe,
     ):
         end = run_local(start, stop, observe)
     if not end.is_stopped and not end.is_clean:

@@ -135,6 +135,10 @@ class CardGroups:
             insort(self.ids[joined], after.card_id)
             self._count(joined, +1)
 
+    def group_of(self, card: CardState) -> int:
+        """Return the number of the group that a card with room is in."""
+        return self._groups[self._key(card)]
+
     def _count(self, cell: int, change: int) -> None:
         self.cell_column("count")[cell] += change
         self.column("count")[self.cell_column("group")[cell]] += change

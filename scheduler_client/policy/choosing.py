@@ -11,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler_client.policy.card_groups import Integers
-from scheduler_client.policy.decisions import Reason
+from scheduler_client.policy.decisions import Reason, RunnerUp
 from scheduler_client.policy.filtering import reserved_mem_mib
 from scheduler_client.policy.ledger import added, changes_beside
 from scheduler_client.policy.placing import Placed, Search, refusals
 from scheduler_client.policy.predictions import UNPREDICTED, CardClass
-from scheduler_client.policy.scoring import Candidate, score
+from scheduler_client.policy.scoring import Candidate, score, worst_slowdown
 from scheduler_client.policy.view import CardState
+
+SHOWN = 2
+"""Runners-up that are kept with an admission."""
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -33,6 +36,8 @@ class Choice:
         Cards that each would do.
     best_free_mem_mib, least_slowdown : number, optional
         The most free memory where memory was short, the least slowdown where it was too much.
+    runners_up : tuple of RunnerUp
+        The best cards beside those of `placed`.
     """
 
     placed: Placed | None
@@ -40,6 +45,7 @@ class Choice:
     refused: Counter[Reason]
     best_free_mem_mib: int | None = None
     least_slowdown: float | None = None
+    runners_up: tuple[RunnerUp, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +96,20 @@ def best_cards(search: Search) -> Choice:
             refused[Reason.QUOTA] += int((before - count)[fits].sum())
             fits = fits & (count > 0)
     fitting = int(count[fits].sum())
-    placed = None
+    placed: Placed | None = None
+    runners_up: tuple[RunnerUp, ...] = ()
     if fitting >= search.job.gpus:
-        placed = _best_gang(search, _Judged(fits, count, _scores(search, need), allowed))
+        judged = _Judged(fits, count, _scores(search, need), allowed)
+        placed = _best_gang(search, judged)
+        if placed is not None:
+            runners_up = _runners_up(search, judged, placed)
     return Choice(
         placed,
         fitting,
         +refused,
         int(facts["free"]) if "free" in facts else None,
         facts.get("slowdown"),
+        runners_up,
     )
 
 
@@ -283,6 +294,26 @@ def _placed(search: Search, card_ids: Sequence[str], changes: dict[str, float]) 
         for candidate in candidates
     )
     return Placed(candidates, scores, changes)
+
+
+def _runners_up(search: Search, judged: _Judged, placed: Placed) -> tuple[RunnerUp, ...]:
+    """Return the first card of each of the best groups that none of the chosen is in."""
+    groups, rules = search.board.groups, search.rules
+    chosen = {groups.group_of(candidate.card) for candidate in placed.candidates}
+    fitting = np.flatnonzero(judged.fits)
+    most = min(len(fitting), SHOWN + len(chosen))
+    best = fitting[np.argsort(-judged.scores[fitting], kind="stable")[:most]]
+    found = []
+    for group in [int(group) for group in best if int(group) not in chosen][:SHOWN]:
+        owners, allowed = groups.cell_column("owners"), judged.allowed
+        cells = (c for c in groups.cells_of[group] if allowed is None or allowed[owners[c]])
+        card = search.board.ledger.cards[min(groups.ids[c][0] for c in cells if groups.ids[c])]
+        candidate = _candidate(search, card)
+        graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
+        beside = tuple(resident.job_key for resident in card.residents)
+        worst = worst_slowdown(candidate.colocation, rules.bound)
+        found.append(RunnerUp(card.card_id, graded.total, graded.terms, beside, worst))
+    return tuple(found)
 
 
 def _candidate(search: Search, card: CardState) -> Candidate:

@@ -40,6 +40,25 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The best of the cards that a job was not given: what it would have been like there.
+
+    Attributes
+    ----------
+    beside : tuple of str
+        Job keys of its residents.
+    worst_slowdown : float
+        That joining would have caused; 1 where nobody is there.
+    """
+
+    card_id: str
+    score: float
+    terms: Evidence
+    beside: tuple[str, ...]
+    worst_slowdown: float
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """That a job may start now, and its placement.
 
@@ -57,6 +76,10 @@ class Admission:
         Whether it runs within its queue's nominal quota, or on borrowed GPUs (best-effort).
     evidence : tuple of (str, float)
         The terms of the score, the tolerance and the pressure it was placed under.
+    runners_up : tuple of RunnerUp
+        The next best cards, of other states than the chosen ones.
+    refused : tuple of (Reason, int)
+        How many cards would not do, by why.
     """
 
     job_id: str
@@ -69,6 +92,8 @@ class Admission:
     level: Level
     reason: str
     evidence: Evidence = ()
+    runners_up: tuple[RunnerUp, ...] = ()
+    refused: tuple[tuple[Reason, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from data.domain import Estimate
 from scheduler_client.policy.card_groups import CardGroups
-from scheduler_client.policy.choosing import best_cards
+from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
 from scheduler_client.policy.filtering import Capacity, Demand
@@ -13,7 +13,7 @@ from scheduler_client.policy.holds import Holds
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.outlook import Outlooks
 from scheduler_client.policy.placing import Board, Placed, PlacingRules, Search, demand_of
-from scheduler_client.policy.predictions import NO_FORECAST, JobForecast, Predictions
+from scheduler_client.policy.predictions import NO_FORECAST, Predictions
 from scheduler_client.policy.queue_order import FairOrder, FifoOrder, Order
 from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
@@ -107,7 +107,7 @@ class Turns:
             if job.job_id in self.freeing():
                 return Waiting(job.job_id, Reason.FREEING)
             return waiting(search, choice, queue)
-        return self._admission(pending, queue, search.forecast, choice.placed)
+        return self._admission(search, queue, choice, choice.placed)
 
     def admit(self, pending: PendingJob, admission: Admission) -> None:
         """Put an admitted job on its cards."""
@@ -144,10 +144,8 @@ class Turns:
             kept.job_id for kept in self.view.reservations if running.intersection(kept.victims)
         }
 
-    def _admission(
-        self, pending: PendingJob, queue: Queue, forecast: JobForecast, placed: Placed
-    ) -> Admission:
-        candidates = placed.candidates
+    def _admission(self, search: Search, queue: Queue, choice: Choice, placed: Placed) -> Admission:
+        pending, candidates = search.pending, placed.candidates
         held = self.ledger.held_by_queue.get(queue.name, 0.0) + placed.changes[queue.name]
         worst = max(worst_slowdown(c.colocation, self.rules.bound) for c in candidates)
         return Admission(
@@ -158,7 +156,7 @@ class Turns:
             slowdown=_worst_of_job(candidates),
             neighbours=_neighbours(candidates),
             is_guaranteed=is_guaranteed(queue, held),
-            level=forecast.level if self.rules.asks else Level.NONE,
+            level=search.forecast.level if self.rules.asks else Level.NONE,
             reason=_reason(candidates),
             evidence=(
                 ("score", placed.scores[0].total),
@@ -167,6 +165,8 @@ class Turns:
                 ("tolerance", self.placing.tolerance),
                 ("pressure", self.pressure),
             ),
+            runners_up=choice.runners_up,
+            refused=tuple((r, choice.refused[r]) for r in Reason if choice.refused[r]),
         )
 
 
