@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from time import time
 from typing import cast
 
 from data.domain import REGISTERED_MODELS, FinishedJob
@@ -24,6 +25,7 @@ from serving.champions.store import ModelStore
 from serving.inference.bundle import Bundle
 from serving.inference.slowdowns import Live
 from serving.live.history_state import HistoryState
+from serving.live.outcomes import Outcomes
 from serving.live.shadow import Overheard, Shadow
 from serving.metrics import Metrics
 from serving.predictor import Predictor
@@ -67,6 +69,8 @@ class ServingState:
         self._shadow_store: ModelStore[Predictor | None] | None = None
         self._shadow = Shadow(self._shadow_predictor, self._history.alone_s, metrics)
         self._registry: Repeater | None = None
+        self._outcomes = Outcomes(self._history.alone_s)
+        self._history.on_finished = self._finished
 
     @classmethod
     def from_environment(
@@ -97,7 +101,6 @@ class ServingState:
     def shadow_by(self, shadows: Champions, cache: ModelCache) -> None:
         """Let other versions answer what the champions are asked, unseen; before `start`."""
         self._shadow_store = ModelStore(shadows, cache, self._built_shadow)
-        self._history.on_finished = self._shadow.observe
 
     def start(self, interval_s: float) -> None:
         """Load what there is, then follow the registry and the job log in the background."""
@@ -133,6 +136,7 @@ class ServingState:
             _freeze()
         registry_up = not current.registry_error
         self._metrics.models(current.served(), current.swaps, registry_up=registry_up)
+        self._metrics.ages(current.ages_s(time()))
 
     def follow_log(self) -> None:
         """Read what is new in the job log; let what it teaches serve.
@@ -147,6 +151,14 @@ class ServingState:
         finally:
             self._metrics.sequence(self._history.sequence)
             self._rebuild_if_news()
+
+    def _finished(self, jobs: Sequence[FinishedJob]) -> None:
+        """Hold what was predicted against what has come of it."""
+        self._outcomes.observe(jobs)
+        for kind, error in self._outcomes.errors().items():
+            self._metrics.live_error(kind, error.count, error.median)
+        if self._shadow_store is not None:
+            self._shadow.observe(jobs)
 
     def follow_shadow(self) -> None:
         """Ask the registry who shadows, and let them answer what the champions were asked."""

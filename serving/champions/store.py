@@ -71,6 +71,11 @@ class Snapshot(Generic[P]):
         """Return one entry for each registered model, loaded or not."""
         return tuple(self._served(name) for name in REGISTERED_MODELS)
 
+    def ages_s(self, now: float) -> dict[str, float]:
+        """Return how long ago each version that serves was registered (s); 0 if unknown."""
+        created = {name: found.cached.created_time for name, found in self.loaded.items()}
+        return {name: max(0.0, now - time_) if time_ else 0.0 for name, time_ in created.items()}
+
     def _served(self, name: str) -> ServedModel:
         loaded, refused = self.loaded.get(name), self.refused.get(name)
         return ServedModel(

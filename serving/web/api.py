@@ -18,7 +18,7 @@ from serving.metrics import Metrics
 from serving.web.admission import LONGEST_WAIT_S, Admission
 from serving.web.bulkhead import Bulkhead
 from serving.web.deadline import patience_s
-from serving.web.endpoints import ENDPOINTS, JSON, Answered, Backend, Endpoint
+from serving.web.endpoints import ENDPOINTS, JSON, Answered, Backend, Counts, Endpoint
 from serving.web.errors import HttpError, http_error, route_error
 from serving.web.limits import BODY_BYTES
 from serving.web.pushes import Pushes
@@ -30,6 +30,8 @@ from serving.web.wire_schema import Writer
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Reply = tuple[int, bytes, list[tuple[bytes, bytes]], Counts]
+"""Status, body, headers, and the estimates in the body."""
 
 UNKNOWN_ROUTE = "unknown"
 DEADLINE_S = 2.0
@@ -82,7 +84,7 @@ class Api:
         endpoint = _BY_PATH.get(scope["path"])
         try:
             self.in_hand += 1
-            status, body, headers = await self._answer(endpoint, scope, receive, start_s)
+            status, body, headers, counts = await self._answer(endpoint, scope, receive, start_s)
         except ClientGoneError:
             return
         finally:
@@ -90,11 +92,11 @@ class Api:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         route = endpoint.path if endpoint else UNKNOWN_ROUTE
-        self.metrics.request(route, status, perf_counter() - start_s)
+        self.metrics.request(route, status, perf_counter() - start_s, counts)
 
     async def _answer(
         self, endpoint: Endpoint | None, scope: Message, receive: Receive, start_s: float
-    ) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+    ) -> Reply:
         if endpoint is None:
             paths = ", ".join(_BY_PATH)
             return _failed(route_error(HTTPStatus.NOT_FOUND, scope["path"][:60], paths))
@@ -107,8 +109,8 @@ class Api:
             raise
         except ColocastError as error:
             return _failed(http_error(error))
-        self.metrics.estimates(endpoint.path, answered.counts)
-        return HTTPStatus.OK, answered.body, _headers(answered.body, answered.media)
+        headers = _headers(answered.body, answered.media)
+        return HTTPStatus.OK, answered.body, headers, answered.counts
 
     async def _respond(
         self, endpoint: Endpoint, headers: dict[bytes, bytes], receive: Receive, start_s: float
@@ -190,10 +192,10 @@ def _too_large(found: str) -> RequestTooLargeError:
     return RequestTooLargeError(("", found, f"at most {BODY_BYTES} bytes; send fewer rows"))
 
 
-def _failed(error: HttpError) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+def _failed(error: HttpError) -> Reply:
     body = _ERRORS.write(error.answer)
     extra = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-    return error.status, body, _headers(body) + extra
+    return error.status, body, _headers(body) + extra, {}
 
 
 def _headers(body: bytes, media: bytes = JSON) -> list[tuple[bytes, bytes]]:

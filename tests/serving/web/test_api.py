@@ -282,7 +282,7 @@ def test_requests_and_estimates_are_counted(api, post):
     post("/v1/nope")
     text = api.metrics.page().decode()
     assert 'route="/v1/slowdown",source="model"} 2.0' in text
-    assert 'route="unknown",status="404"} 1.0' in text
+    assert 'route="unknown",source="none",status="404"} 1.0' in text
 
 
 def test_without_champion_placements_are_neutral_and_readiness_says_why(state, champions, tmp_path):
