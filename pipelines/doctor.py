@@ -4,6 +4,7 @@ import importlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,8 +13,12 @@ from pathlib import Path
 
 from data.domain import REGISTERED_MODELS
 from data.errors import ColocastError, ServiceStartError
+from data.prometheus.config import TelemetryConfig, load_telemetry
+from data.prometheus.source import PrometheusSource
 from data.settings import Settings
+from pipelines.services.parts import PROMETHEUS_URL
 from pipelines.services.processes import answers, refuse_taken_port
+from pipelines.telemetry.check import checked_cards
 
 NEEDED_MODULES = ("bentoml", "lightgbm", "mlflow", "pandas", "pyarrow", "sklearn", "skops")
 NEEDED_DISK_MIB = 500
@@ -57,6 +62,9 @@ def examine(settings: Settings, mapping: Mapping[str, str]) -> list[Finding]:
         ("mlflow port", lambda: port_finding("mlflow", settings.mlflow_port, "/health")),
         ("service port", lambda: port_finding("service", settings.service_port, "/readyz")),
     )
+    url = mapping.get(PROMETHEUS_URL)
+    if url:
+        checks += (("telemetry", lambda: telemetry_finding(settings, mapping, url)),)
     return [_examined(part, check) for part, check in checks]
 
 
@@ -168,6 +176,20 @@ def joblog_finding(settings: Settings) -> Finding:
         return Finding("job log", State.OK, f"{log.count()} finished jobs")
     finally:
         log.close()
+
+
+def telemetry_finding(settings: Settings, mapping: Mapping[str, str], url: str) -> Finding:
+    """Say what the Prometheus at `url` has, in which finished jobs are looked up."""
+    path = settings.home / "telemetry.yaml"
+    config = load_telemetry(path) if path.exists() else TelemetryConfig()
+    token = mapping.get("COLOCAST_PROMETHEUS_TOKEN")
+    with PrometheusSource(url, token, timeout_s=5.0) as source:
+        seen = checked_cards(source, config, time.time())
+    measured = sum(bool(one.uuids) for one in seen.signals.values())
+    found = f"{measured} of {len(seen.signals)} signals at {url}, {seen.joined} cards with jobs"
+    if seen.is_usable:
+        return Finding("telemetry", State.OK, found)
+    return Finding("telemetry", State.FAIL, found, "colocast telemetry check says what is missing")
 
 
 def port_finding(name: str, port: int, path: str) -> Finding:

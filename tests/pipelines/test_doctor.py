@@ -1,13 +1,16 @@
 """The doctor names what is wrong and what to do, and passes on an empty installation."""
 
 import socket
+import time
 
 import pytest
 from click.testing import CliRunner
 
+from data.dcgm import GPU_UTIL
 from data.settings import Settings
 from pipelines.commands.doctor import command
 from pipelines.doctor import State, examine, home_finding, port_finding
+from tests.data.prometheus.memory_source import MemorySource, series
 
 
 @pytest.fixture
@@ -66,3 +69,21 @@ def test_command_writes_its_findings(tmp_path, empty, monkeypatch):
     result = CliRunner().invoke(command, ["--json", str(tmp_path / "out.json")])
     assert result.exit_code == 0
     assert '"part": "champions"' in (tmp_path / "out.json").read_text()
+
+
+def test_a_named_prometheus_is_asked(empty, monkeypatch):
+    url = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setattr("data.prometheus.source.RETRIES", 0)
+    down = examine(empty, {"COLOCAST_PROMETHEUS_URL": url})[-1]
+    assert (down.part, down.state) == ("telemetry", State.FAIL)
+    assert "does not answer" in down.found
+
+    class Idle(MemorySource):
+        def __init__(self, *_, **__):
+            super().__init__(series(GPU_UTIL, [time.time() - 1], [40.0], UUID="GPU-1"))
+
+        __enter__ = __exit__ = lambda self, *_: self
+
+    monkeypatch.setattr("pipelines.doctor.PrometheusSource", Idle)
+    up = examine(empty, {"COLOCAST_PROMETHEUS_URL": url})[-1]
+    assert (up.state, up.found.split(" at ")[0]) == (State.OK, "1 of 7 signals")
