@@ -47,9 +47,11 @@ class Asking:
     def may_go(self, now_s: float, expected_s: float = 0.0) -> bool:
         """Return whether to ask one more question, which takes about `expected_s`.
 
-        One that is cut off for want of time would look like an outage.
+        One that is cut off for want of time would look like an outage. But a cycle's first
+        question always goes: else one slow answer would be the last that was ever asked for.
         """
-        has_time = self.left_s(now_s) > max(LEAST_TIME_S, MARGIN * expected_s)
+        needed_s = MARGIN * expected_s if self.was_answered else 0.0
+        has_time = self.left_s(now_s) > max(LEAST_TIME_S, needed_s)
         return self.error is None and has_time and now_s <= self._last_call_s
 
     def left_s(self, now_s: float) -> float:
