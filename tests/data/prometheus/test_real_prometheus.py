@@ -202,32 +202,38 @@ def scraped(url, name):
     raise AssertionError(f"{name} was not scraped")
 
 
-def test_a_page_of_dcgm_exporter_gives_the_signals_of_each_card(public_data):
+def test_pages_of_dcgm_exporter_give_the_signals_of_each_card(public_data):
     page = (public_data / "dcgm" / "a800_8gpu_mig_idle.prom").read_text()
+    older = (public_data / "dcgm" / "datadog_t4_a10g_fixture.prom").read_text()
     cards = [
         "GPU-1f027ee8-6e1e-2b8c-0108-3d370e5f0418",  # in MIG mode
         "GPU-9e5b8fec-61bf-5124-a0a9-079af1b65cc6",
+        "GPU-20c56d28-0da5-6d26-a36a-e7af1ce2586e",  # a T4 of another host, without PROF fields
     ]
     with (
         exporter(lambda: readable(page)) as dcgm,
+        exporter(lambda: older) as t4,
         exporter(lambda: page) as unreadable,
         exporter(lambda: held_page(cards)) as scheduler,
-        prometheus({"dcgm": dcgm, "bad": unreadable, "scheduler": scheduler}) as url,
+        prometheus({"dcgm": dcgm, "t4": t4, "bad": unreadable, "scheduler": scheduler}) as url,
         PrometheusSource(url) as source,
     ):
         for name in (FB_USED, ALLOCATION_INFO, "up"):
             up = scraped(url, name)
         assert {one.labels["job"]: one.values[-1] for one in up} == {
-            "dcgm": 1, "bad": 0, "scheduler": 1,
+            "dcgm": 1, "t4": 1, "bad": 0, "scheduler": 1,
         }  # fmt: skip
         (instances,) = job_signals(running_now(0, 1.0), source, CONFIG)
         (whole,) = job_signals(running_now(1, 1.0), source, CONFIG)
+        (lesser,) = job_signals(running_now(2, 1.0), source, CONFIG)
     assert instances.note == NO_SAMPLES
     line = next(x for x in page.splitlines() if x.startswith(FB_USED) and cards[1] in x)
     assert whole.signals["gpu_mem_mib_mean"] == float(line.rpartition(" ")[2])
     assert whole.signals["gpu_util_mean"] == 0.0
     assert {"dram_active_mean", "pcie_bytes_per_s_mean"} <= whole.signals.keys()
     assert "sm_active_mean" not in whole.signals
+    means = {name for name in lesser.signals if name.endswith("_mean")}
+    assert means == {"gpu_util_mean", "gpu_mem_mib_mean"}
 
 
 def test_a_page_of_ours_gives_the_same_numbers_back():
