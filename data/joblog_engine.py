@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -72,6 +73,8 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         raise JobLogError(f"job log {path}: no folder for it ({error}); create one") from error
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
     event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "connect", partial(_note_file, path))
+    event.listen(engine, "checkout", partial(_refuse_other_file, path))
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 
@@ -94,6 +97,28 @@ def _set_pragmas(cursor: DBAPICursor) -> None:
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.close()
+
+
+def _note_file(path: Path, connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    del connection
+    entry.info["file"] = _file_at(path)
+
+
+def _refuse_other_file(
+    path: Path, connection: DBAPIConnection, entry: ConnectionPoolEntry, proxy: object
+) -> None:
+    """Drop a connection whose file was removed or replaced: what it writes, nobody would read."""
+    del connection, proxy
+    if entry.info.get("file") != _file_at(path):
+        raise exc.DisconnectionError
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _write_ahead(cursor: DBAPICursor) -> None:
