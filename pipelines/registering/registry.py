@@ -58,7 +58,8 @@ class Registry:
     Parameters
     ----------
     tracking_uri : str
-        A SQLite file (``sqlite:///…``) or an MLflow server.
+        A SQLite file (``sqlite:///…``), a database (``postgresql+psycopg://…``) or an MLflow server
+        (``http…``; MLflow's own variables carry the credentials).
     artifacts_path : Path
         Where new experiments keep their files; a server has its own place and ignores it.
 
@@ -71,7 +72,7 @@ class Registry:
     def __init__(self, tracking_uri: str, artifacts_path: Path) -> None:
         silence()
         self._uri = tracking_uri
-        self._artifacts = artifacts_path if tracking_uri.startswith(_SQLITE) else None
+        self._artifacts = None if is_server(tracking_uri) else artifacts_path
         with self._errors("open the registry"), _first_use(tracking_uri):
             self._client = MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)
             self._client.search_registered_models(max_results=1)
@@ -347,6 +348,11 @@ class Registry:
             metrics=dict(run.data.metrics) if run else {},
             tags=dict(version.tags),
         )
+
+
+def is_server(tracking_uri: str) -> bool:
+    """Return whether MLflow is spoken to over HTTP, and keeps artifacts where it likes."""
+    return tracking_uri.startswith(("http://", "https://"))
 
 
 @contextmanager

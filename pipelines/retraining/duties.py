@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from data.settings import Settings
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
 from pipelines.interference.lesson import InterferenceLesson
-from pipelines.registering.registry import Registry
+from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
 from pipelines.retraining.challenge import LessonChallenger, compared
 from pipelines.retraining.finished_jobs import FinishedJobs
@@ -60,8 +60,8 @@ def duties(
     rules : LoopRules, optional
     """
     rules = rules or LoopRules()
-    local = settings.tracking_uri.startswith("sqlite:")
-    run = RetrainRun(settings.tracking_uri, settings.artifacts_path if local else None)
+    remote = is_server(settings.tracking_uri)
+    run = RetrainRun(settings.tracking_uri, None if remote else settings.artifacts_path)
 
     def registry() -> Registry:
         return Registry(settings.tracking_uri, settings.artifacts_path)
