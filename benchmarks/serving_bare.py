@@ -34,7 +34,8 @@ class _Backend:
 
 
 _BACKEND: Any = _Backend()
-_RESPOND = {endpoint.path: endpoint.respond for endpoint in ENDPOINTS}
+_FORMS = [*ENDPOINTS, *(each.binary for each in ENDPOINTS if each.binary)]
+_RESPOND = {(endpoint.path, endpoint.media): endpoint.respond for endpoint in _FORMS}
 gc.collect()
 gc.freeze()
 
@@ -48,9 +49,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         message = await receive()
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
-    respond = _RESPOND.get(scope["path"])
+    media = dict(scope["headers"]).get(b"content-type", b"application/json")
+    respond = _RESPOND.get((scope["path"], media))
     body = respond(_BACKEND, b"".join(parts)).body if respond else b"ready"
-    length = (b"content-length", b"%d" % len(body))
-    headers = [(b"content-type", b"application/json"), length]
+    headers = [(b"content-type", media), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})

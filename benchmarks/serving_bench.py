@@ -58,16 +58,18 @@ class Bench:
         with ExitStack() as stack:
             registry = stack.enter_context(FolderRegistry(*self.versions))
             registry.champion = int(str(options.get("champion", 1)))
-            yield stack.enter_context(self.start(registry, workers))
+            yield stack.enter_context(self.start(registry, workers, is_pinned=workers == 1))
 
-    def start(self, registry: FolderRegistry, workers: int = 1) -> Served:
-        """Return the service, not started yet; one worker keeps to one core."""
+    def start(
+        self, registry: FolderRegistry, workers: int = 1, *, is_pinned: bool = False
+    ) -> Served:
+        """Return the service, not started yet; pinned, it keeps to the bare one's core."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         environ = service_environment(home, registry.url)
         environ |= {"PYTHONPATH": f"{PROBE_SITE}:{REPOSITORY}", "COLOCAST_BENCH_PROBE": str(home)}
         environ["COLOCAST_ARTIFACT_ROOTS"] = str(self.versions[0].parent)
-        core = server_core() if workers == 1 else None
+        core = server_core() if is_pinned else None
         return Served(service_command(workers), environ, self.folder / "service.log", core)
 
     def bare(self, version: int = 1) -> Served:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.serving_bench import MANY_KEYS, Bench
 from benchmarks.serving_questions import (
+    binary_question,
     fresh_placements_question,
     pairs_question,
     placements_question,
@@ -25,6 +26,7 @@ class Limits:
 
 
 JSON_LIMITS = Limits(1.8, 2.0, 2.5, 4.0)
+BINARY_LIMITS = Limits(1.4, 1.4, 2.2, 4.0)
 PLACEMENT_LIMITS = Limits(None, 1.3, None, 2.5)
 
 
@@ -42,6 +44,9 @@ def latency_rows(bench: Bench) -> Iterator[Row]:
             ours, bare = in_turn(bench, pair, pairs_question(keys), connections)
             name = f"one pair, JSON, {connections} connection(s)"
             yield from _ratios(name, ours, bare, JSON_LIMITS)
+            ours, bare = in_turn(bench, pair, binary_question(keys), connections)
+            name = f"one pair, binary, {connections} connection(s)"
+            yield from _ratios(name, ours, bare, BINARY_LIMITS)
     with ExitStack() as stack:
         many = bench.service(champion=3), bench.bare(version=3)
         pair = tuple(stack.enter_context(each).url for each in many)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.serving_bench import MANY_KEYS, Bench
 from benchmarks.serving_in_process import forest_rate
+from benchmarks.serving_processes import Served
 from benchmarks.serving_questions import BATCH, fresh_pairs_question, pairs_question
 from benchmarks.serving_registry import FolderRegistry
 from benchmarks.serving_row import Row
@@ -16,6 +17,7 @@ STARTS = 3
 STEADY_PAUSE_MS, STEADY_CONNECTIONS = 19, 4  # about 200 requests/s
 SETTLE_S = 3.0  # more than BentoML keeps a request's timer
 MANY_REQUESTS = 100_000
+SETTLED = 200  # objects; fewer come and go with the threads that follow registry and job log
 
 
 def start_rows(bench: Bench) -> Iterator[Row]:
@@ -92,17 +94,21 @@ def object_rows(bench: Bench) -> Iterator[Row]:
     question = pairs_question(bench.fleet.keys)
     with bench.service() as service:
         load(service.url, question, 4, 2.0)
-        time.sleep(SETTLE_S)
-        before = service.live_objects(bench.folder / "home")
+        before = _settled_objects(bench, service)
         asked = 0
         while asked < MANY_REQUESTS:
             asked += load(service.url, question, 16, 5.0).requests
-        time.sleep(SETTLE_S)
-        after = service.live_objects(bench.folder / "home")
+        after = _settled_objects(bench, service)
+        environ = service.workers()[0].environ()
+        lines = len(service.log.read_bytes().splitlines())
     beside = f"{before:,} before, {after:,} after {asked:,} requests"
     name = "objects alive after 100,000 requests, more than before"
     # The collector itself moves a few hundred; a leak of one a request would be 100,000.
     yield Row(name, max(0, after - before), "objects", 1_000, 5_000, beside=beside)
+    yield Row("objects that a full collection walks", after, "objects", None, 60_000)
+    yield Row("lines logged, start and all these requests", lines, "lines", None, 50)
+    is_traced = environ.get("OTEL_SDK_DISABLED") != "true"
+    yield Row("requests are traced", float(is_traced), "", None, 0.0)
 
 
 def soak_rows(bench: Bench, minutes: float) -> Iterator[Row]:
@@ -119,6 +125,15 @@ def soak_rows(bench: Bench, minutes: float) -> Iterator[Row]:
     beside = f"{before:.1f} to {after:.1f} MiB in {minutes:g} min at {seen.per_second:,.0f}/s"
     yield Row("RSS drift at half load", drift, "ratio", 0.03, 0.1, beside=beside)
     gc.collect()
+
+
+def _settled_objects(bench: Bench, service: Served) -> int:
+    """Return how many objects are alive once timers have run out and nothing is computed ahead."""
+    counts = [-SETTLED, 0]
+    while abs(counts[-1] - counts[-2]) >= SETTLED:
+        time.sleep(SETTLE_S)
+        counts.append(service.live_objects(bench.folder / "home"))
+    return counts[-1]
 
 
 def _move(registry: FolderRegistry, stop: threading.Event) -> None:

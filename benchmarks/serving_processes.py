@@ -47,7 +47,7 @@ class Served:
             self.port = int(probe.getsockname()[1])
         words = [word.format(port=self.port) for word in command]
         self._command = [*(("taskset", "-c", str(core)) if core is not None else ()), *words]
-        self._environ, self._log = {**os.environ, **environ}, log
+        self._environ, self.log = {**os.environ, **environ}, log
         self.ready_s = self.ready_cpu_s = float("nan")
 
     @property
@@ -60,19 +60,19 @@ class Served:
         # Byte code is part of every installation; see the Makefile.
         self._environ.pop("PYTHONDONTWRITEBYTECODE", None)
         start = time.perf_counter()
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
                 env=self._environ,
                 stdout=log,
                 stderr=log,
-                cwd=self._log.parent,
+                cwd=self.log.parent,
                 start_new_session=True,
             )
         while self.status("/readyz") != 200:
             if self._process.poll() is not None or time.perf_counter() - start > START_S:
                 self.__exit__()
-                raise RuntimeError(f"it did not start:\n{self._log.read_text()[-3000:]}")
+                raise RuntimeError(f"it did not start:\n{self.log.read_text()[-3000:]}")
             time.sleep(0.01)
         self.ready_s = time.perf_counter() - start
         spent = [process.cpu_times() for process in self._family()]

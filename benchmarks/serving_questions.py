@@ -6,6 +6,9 @@ import numpy as np
 
 from benchmarks.serving_sample import GPU_MODEL, fleet
 from benchmarks.serving_wrk import Question
+from data.domain import Pair
+from serving.web.wire_binary import MEDIA, pairs_frame
+from serving.web.wire_models import SlowdownRequest
 
 CARDS = 1_000
 BODIES = 20
@@ -21,6 +24,17 @@ def pairs_question(keys: tuple[str, ...], rows: int = 1, bodies: int = BODIES) -
         chosen = random.integers(0, len(keys), (rows, 2))
         asked.append(_json({"pairs": [_pair(keys[a], keys[b]) for a, b in chosen]}))
     return Question("/v1/slowdown", tuple(asked))
+
+
+def binary_question(keys: tuple[str, ...], rows: int = 1, bodies: int = BODIES) -> Question:
+    """Return the same without JSON."""
+    random = np.random.default_rng(0)
+    asked = []
+    for _ in range(bodies):
+        chosen = random.integers(0, len(keys), (rows, 2))
+        pairs = tuple(Pair(keys[a], keys[b], GPU_MODEL) for a, b in chosen)
+        asked.append(pairs_frame(SlowdownRequest(pairs)))
+    return Question("/v1/slowdown", tuple(asked), {"Content-Type": MEDIA.decode()})
 
 
 def placements_question(

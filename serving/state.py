@@ -120,7 +120,7 @@ class ServingState:
         _freeze()
         for thread in self._threads:
             thread.start()
-        threading.Thread(target=self.predictor().warm, name="warm", daemon=True).start()
+        threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def stop(self) -> None:
         """End the background threads and close the job log."""
@@ -221,6 +221,10 @@ class ServingState:
 
     def _live(self) -> Live:
         return Live(self._history.profiles, self._history.colocations)
+
+    def _warm(self) -> None:
+        self.predictor().warm()
+        _freeze()  # tens of thousands of estimates that live as long as their version
 
     def _rebuild_if_news(self) -> None:
         if not self._live().is_same(self._built_with):
