@@ -90,6 +90,8 @@ class ModelStructure:
         What one sample is in the largest single tensor among them.
     depth : int, optional
         Layers with weights, embeddings apart.
+    multiply_adds : int, optional
+        Of matrix products and convolutions in the forward pass of one sample.
     """
 
     family: str
@@ -106,6 +108,7 @@ class ModelStructure:
     activations: int | None = None
     depth: int | None = None
     largest_activation: int | None = None
+    multiply_adds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _structure(structure: ModelStructure) -> Iterator[Rule]:
     yield from _amount("structure.batch_size", structure.batch_size, 1)
     yield from _amount("structure.gpus", structure.gpus, 1)
     counts = ("embedding_rows", "embedding_width", "embedding_tables", "dense_parameters")
-    for name in (*counts, "activations", "largest_activation", "depth"):
+    for name in (*counts, "activations", "largest_activation", "depth", "multiply_adds"):
         yield from _amount(f"structure.{name}", getattr(structure, name))
 
 

@@ -169,6 +169,7 @@ MEMORY_RUNS = Table(
         _number("activations", 0, nullable=True),
         _number("depth", 0, nullable=True),
         _number("largest_activation", 0, nullable=True),
+        _number("multiply_adds", 0, nullable=True),
         _text("configuration"),  # equal for repeats of the same configuration
         *_SIGNALS,
         _text("outcome", choices=_OUTCOMES),

@@ -30,13 +30,22 @@ SIZE_COLUMNS = (
     "precision_bytes",
 )
 FRAMEWORK_COLUMNS = ("framework_version", *(f"framework_{name}" for name in FRAMEWORKS))
+COMPUTE_COLUMNS = (
+    "batch_multiply_adds_log",
+    "batch_activations_log",
+    "depth_log",
+    "layer_multiply_adds_log",
+    "layer_activations_log",
+)
+"""What a GPU is kept busy by, in any kind of model."""
+
 LOG_COLUMNS = (
     "embedding_elements_log",
     "dense_parameters_log",
     "activations_log",
-    "batch_activations_log",
     "batch_flops_log",
     "optimizer_states",
+    *COMPUTE_COLUMNS,
 )
 STRUCTURE_COLUMNS = (*SIZE_COLUMNS, *FRAMEWORK_COLUMNS, *LOG_COLUMNS)
 """Every column that `structure_features` gives, in order."""
@@ -67,6 +76,7 @@ _NUMBERS = (
     "activations",
     "depth",
     "largest_activation",
+    "multiply_adds",
 )
 
 
@@ -94,7 +104,7 @@ def structure_features(structures: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame of shape (n, 29), indexed as `structures`
+    DataFrame of shape (n, 33), indexed as `structures`
         ``STRUCTURE_COLUMNS``, all float64. Sizes in MiB: weights and optimizer states at four
         bytes, activations at the bytes of the precision (four where it is unknown). The batch
         counts samples over all GPUs; ``_per_gpu`` is one GPU's part were it sharded evenly.
@@ -163,12 +173,19 @@ def _frameworks(framework: pd.Series) -> dict[str, _Column]:
 
 
 def _logs(n: dict[str, _Column]) -> dict[str, _Column]:
+    products = np.log1p(n["batch_size"] * n["multiply_adds"])
+    kept = np.log1p(n["batch_size"] * n["activations"])
+    layers = np.log(np.maximum(n["depth"], 1))
     return {
         "embedding_elements_log": np.log1p(n["embedding_rows"] * n["embedding_width"]),
         "dense_parameters_log": np.log1p(n["dense_parameters"]),
         "activations_log": np.log1p(n["activations"]),
-        "batch_activations_log": np.log1p(n["batch_size"] * n["activations"]),
         "batch_flops_log": np.log1p(n["batch_size"] * n["dense_parameters"]),
+        "batch_multiply_adds_log": products,
+        "batch_activations_log": kept,
+        "depth_log": np.log1p(n["depth"]),
+        "layer_multiply_adds_log": products - layers,
+        "layer_activations_log": kept - layers,
     }
 
 

@@ -4,12 +4,13 @@ Yousefzadeh-Asl-Miandoab et al., "GPUMemNet" (arXiv 2602.17817, 2026); its MLP a
 """
 
 import hashlib
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pandas as pd
 
 from data.errors import TableError
-from data.importers.gpumemnet_layers import kept_scalars
+from data.importers.gpumemnet_layers import Kept, kept_scalars
 from data.importers.source import SourceTable
 from data.schemas import MEMORY_RUNS, checked
 
@@ -55,7 +56,8 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     dict with ``memory_runs``
         ``activations`` counts what one sample keeps for the backward pass, read from the list of
         layers (the file's total where that list cannot be read), ``largest_activation`` the
-        largest tensor of it, ``dense_parameters`` all weights. Runs with the same layers and
+        largest tensor of it, ``multiply_adds`` those of a sample's forward pass,
+        ``dense_parameters`` all weights. Runs with the same layers and
         batch size share a ``configuration``, whatever their dropout rate. A crash for lack of
         memory has the outcome ``oom``; its memory is the last reading, a lower bound. Counters
         that were not sampled (-1) are missing.
@@ -87,7 +89,7 @@ def _runs(file: Path) -> pd.DataFrame:
     memory = source.number("Max GPU Memory (MiB)", 0, missing=(0,))
     source.typical(memory, "Max GPU Memory (MiB)", 100, 200_000, "MiB")
     known = "Status" in source.frame.columns
-    total, largest = _kept(source)
+    kept = _kept(source)
     return pd.DataFrame(
         {
             "run_id": [f"gpumemnet-{stem}-{row}" for row in range(1, len(memory) + 1)],
@@ -100,9 +102,12 @@ def _runs(file: Path) -> pd.DataFrame:
             "gpus": 1,
             "batch_size": source.whole("Batch Size", 1),
             "dense_parameters": source.number("Total Parameters", 0, missing=NOT_PARSED),
-            "activations": total.fillna(source.number("Total Activations", 0, missing=NOT_PARSED)),
+            "activations": kept["total"].fillna(
+                source.number("Total Activations", 0, missing=NOT_PARSED)
+            ),
             "depth": source.number("Depth", 0, missing=NOT_PARSED),
-            "largest_activation": largest,
+            "largest_activation": kept["largest"],
+            "multiply_adds": kept["multiply_adds"],
             "configuration": _configurations(source),
             "gpu_util_mean": source.percent("Avg GPUTL", missing=NOT_SAMPLED),
             "sm_active_mean": source.number("Avg SMACT", 0, 1, missing=NOT_SAMPLED),
@@ -114,19 +119,17 @@ def _runs(file: Path) -> pd.DataFrame:
     )
 
 
-def _kept(source: SourceTable) -> tuple[pd.Series, pd.Series]:
-    """Return what one sample keeps for the backward pass: in all, and its largest tensor."""
+def _kept(source: SourceTable) -> pd.DataFrame:
+    """Return what one sample keeps for the backward pass and multiplies, as ``Kept``."""
     names = source.text("Filename")
     image = names.str.extract(r"input_channels:(\d+).*_input_size:(\d+)").astype("float64")
     layers = source.frame["Activations-Params"].astype("str")
     kept = [
-        kept_scalars(text, side, channels)
+        asdict(kept_scalars(text, side, channels))
         for text, channels, side in zip(layers, image[0], image[1], strict=True)
     ]
-    return (
-        pd.Series([one.total for one in kept], index=layers.index, dtype="float64"),
-        pd.Series([one.largest for one in kept], index=layers.index, dtype="float64"),
-    )
+    columns = [field.name for field in fields(Kept)]
+    return pd.DataFrame(kept, index=layers.index, columns=columns, dtype="float64")
 
 
 def _configurations(source: SourceTable) -> list[str]:

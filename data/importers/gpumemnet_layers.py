@@ -1,4 +1,4 @@
-"""What a training keeps for its backward pass, from GPUMemNet's lists of layers."""
+"""What a training keeps and multiplies, from GPUMemNet's lists of layers."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,13 @@ class Kept:
         Kept between the forward and the backward pass.
     largest : float
         Of the largest single tensor.
+    multiply_adds : float
+        Of its forward pass; NaN too where the sides of a convolution's image are not known.
     """
 
     total: float
     largest: float
+    multiply_adds: float
 
 
 def kept_scalars(text: str, side: float = nan, channels: float = nan) -> Kept:
@@ -47,19 +50,24 @@ def kept_scalars(text: str, side: float = nan, channels: float = nan) -> Kept:
     Examples
     --------
     >>> kept_scalars("[('linear', 10, 110), ('ReLU', 10, 0), ('linear', 2, 22)]")
-    Kept(total=12.0, largest=10.0)
+    Kept(total=12.0, largest=10.0, multiply_adds=132.0)
     >>> kept_scalars("[('conv2d', 400, 20), ('GELU', 400, 0), ('dropout', 400, 0)]")
-    Kept(total=900.0, largest=400.0)
+    Kept(total=900.0, largest=400.0, multiply_adds=nan)
     >>> kept_scalars("[]")
-    Kept(total=nan, largest=nan)
+    Kept(total=nan, largest=nan, multiply_adds=nan)
     """
     layers = _layers(text)
     if not layers:
-        return Kept(nan, nan)
-    joined = list(_joined_inputs(layers, side, channels))
+        return Kept(nan, nan, nan)
+    convolutions = list(_convolutions(layers, side, channels))
+    joined = [one.joined for one in convolutions if one.joined]
     total = sum(_own(layer, after) for layer, after in pairwise([*layers, ("", 0, 0)]))
     largest = max([scalars for _, scalars, _ in layers] + joined)
-    return Kept(float(total + sum(joined)), float(largest))
+    products = sum(weights for name, _, weights in layers if name == "linear")
+    if sum(name == "conv2d" for name, _, _ in layers) > len(convolutions):
+        return Kept(float(total + sum(joined)), float(largest), nan)
+    products += sum(one.weights * one.side**2 for one in convolutions)
+    return Kept(float(total + sum(joined)), float(largest), float(products))
 
 
 def _layers(text: str) -> list[Layer]:
@@ -79,8 +87,17 @@ def _own(layer: Layer, after: Layer) -> float:
     return scalars
 
 
-def _joined_inputs(layers: Sequence[Layer], side: float, channels: float) -> Iterator[float]:
-    """Yield the scalars of each input that a convolution reads from several layers at once.
+@dataclass(frozen=True, slots=True)
+class _Convolution:
+    """One convolution, at the side of its image; `joined` is 0 unless it reads several layers."""
+
+    weights: int
+    side: int
+    joined: float
+
+
+def _convolutions(layers: Sequence[Layer], side: float, channels: float) -> Iterator[_Convolution]:
+    """Yield each convolution that can be read, with the scalars of an input that was joined.
 
     The list tells a layer's outputs and weights only. Its channels are the way to read them that
     fits a layer before: one that was seen alone, or the last one with what that one had read.
@@ -96,8 +113,8 @@ def _joined_inputs(layers: Sequence[Layer], side: float, channels: float) -> Ite
         if read is None:
             continue
         side, outputs, inputs = read
-        if inputs not in seen:
-            yield float(inputs * side * side)
+        joined = 0.0 if inputs in seen else float(inputs * side * side)
+        yield _Convolution(weights, side, joined)
         seen.add(outputs)
         last = inputs + outputs
 

@@ -1,6 +1,6 @@
 """Fit the forest that predicts a profile from a structure, and calibrate it signal by signal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,13 +9,22 @@ from sklearn.ensemble import RandomForestRegressor
 
 from data.domain import PROFILE_COLUMNS, RATIO_SIGNALS, Outcome
 from data.errors import SettingError
-from features.structure import STRUCTURE_COLUMNS, structure_features
-from pipelines.conformal import calibration, outside_factor
+from features.structure import STRUCTURE_COLUMNS
+from pipelines.conformal import WIDEST_OUTSIDE, calibration, outside_factor, residual_quantiles
 from pipelines.registering.model_spec import filled_spec
-from pipelines.splits import Fold, memory_configuration_folds
+from pipelines.splits import Fold, memory_configuration_folds, memory_family_folds
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, Floats
-from serving.inference.demand import SIGNALS_TABLE, Signal, demand_estimates_of_rows, scaled_signals
+from serving.inference.demand import (
+    FAMILIES_TABLE,
+    SIGNALS_TABLE,
+    STRANGER,
+    Signal,
+    demand_estimates_of_rows,
+    demand_features,
+    family_names,
+    scaled_signals,
+)
 
 NAME = "colocast-demand"
 MIN_RUNS = 5
@@ -36,7 +45,7 @@ class DemandOptions:
         Of the calibration.
     """
 
-    trees: int = 100
+    trees: int = 40
     min_samples_leaf: int = 2
     max_features: float = 0.5
     folds: int = 5
@@ -75,8 +84,11 @@ def uncalibrated_demand_bundle(
     runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
 ) -> Bundle:
     """Return the fitted forest with its table of signals; intervals are empty."""
-    features = structure_features(runs)[list(STRUCTURE_COLUMNS)]
-    targets = scaled_signals(runs, signals)
+    # Each run teaches twice: all that is known of it, and what means the same for any family.
+    taught = pd.concat([runs, runs], ignore_index=True)
+    strange = pd.Series(np.repeat([False, True], len(runs)))
+    features = demand_features(taught, STRUCTURE_COLUMNS, strange)
+    targets = scaled_signals(taught, signals)
     forest = RandomForestRegressor(
         options.trees,
         min_samples_leaf=options.min_samples_leaf,
@@ -92,7 +104,9 @@ def uncalibrated_demand_bundle(
         }
     )
     spec = filled_spec(NAME, features, predict, floor=0.0)
-    return Bundle(spec, f"{NAME}/unregistered", predict, forest, {SIGNALS_TABLE: table})
+    families = pd.DataFrame({"family": sorted(family_names(runs).unique())})
+    tables = {SIGNALS_TABLE: table, FAMILIES_TABLE: families}
+    return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
 
 
 def calibrated_demand_bundle(
@@ -114,11 +128,28 @@ def calibrated_demand_bundle(
     folds = memory_configuration_folds(runs, options.folds, seed)
     held_out = held_out_demand(runs, signals, folds, options, seed)
     bundle = uncalibrated_demand_bundle(runs, signals, options, seed)
+    found, rows = _residuals(held_out, signals)
+    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
+    groups = rows["signal"].astype("str")
+    if len(family_names(runs).unique()) > 1:
+        apart = memory_family_folds(runs, options.folds, seed)
+        strange = _residuals(held_out_demand(runs, signals, apart, options, seed), signals)
+    else:  # nothing tells how far another family would be off
+        strange = found * WIDEST_OUTSIDE, rows
+    found = np.concatenate([found, strange[0]])
+    groups = pd.concat([groups, STRANGER + strange[1]["signal"].astype("str")])
+    default = residual_quantiles(found[: len(rows)])
+    calibrated = calibration(found, [groups.reset_index(drop=True)], default, outside)
+    return replace(bundle, spec=replace(bundle.spec, calibration=calibrated)), held_out
+
+
+def _residuals(
+    held_out: Mapping[str, pd.DataFrame], signals: Sequence[Signal]
+) -> tuple[Floats, pd.DataFrame]:
+    """Return the residuals of all signals one after the other, and their rows."""
     found = np.concatenate([scaled_residuals(held_out[signal.name], signal) for signal in signals])
     rows = pd.concat([held_out[signal.name].assign(signal=signal.name) for signal in signals])
-    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    calibrated = calibration(found, [rows["signal"].astype("str")], outside=outside)
-    return replace(bundle, spec=replace(bundle.spec, calibration=calibrated)), held_out
+    return found, rows
 
 
 def held_out_demand(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -21,12 +22,15 @@ class Activations:
     ----------
     total_bytes, largest_bytes : int
         Of the whole batch: all that is kept, and its largest tensor.
+    multiply_adds : int
+        Of matrix products and convolutions, of the whole batch.
     looked_up : frozenset of int
         Storage keys of tensors whose rows were looked up.
     """
 
     total_bytes: int
     largest_bytes: int
+    multiply_adds: int
     looked_up: frozenset[int]
 
 
@@ -61,11 +65,13 @@ def read_activations(model: Any, inputs: object) -> Activations:
     seen: dict[int, Any] = {}
     args, named = _arguments(inputs)
     hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
-    with on_meta("forward"), _look_ups(torch, seen), _as_on_gpus(torch), hooks:
+    counter = import_module("torch.utils.flop_counter").FlopCounterMode(display=False)
+    with on_meta("forward"), counter, _look_ups(torch, seen), _as_on_gpus(torch), hooks:
         output = model(*args, **named)
     sizes = [int(t.untyped_storage().nbytes()) for key, t in saved.items() if key not in own]
     del output
-    return Activations(sum(sizes), max(sizes, default=0), frozenset(seen))
+    products = int(counter.get_total_flops()) // 2  # it counts both operations
+    return Activations(sum(sizes), max(sizes, default=0), products, frozenset(seen))
 
 
 def _arguments(inputs: object) -> tuple[tuple[object, ...], Mapping[str, object]]:

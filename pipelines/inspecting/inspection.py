@@ -236,4 +236,5 @@ def _structure(
         activations=each[0],
         depth=weights.depth,
         largest_activation=each[1],
+        multiply_adds=None if activations is None else ceil(activations.multiply_adds / batch_size),
     )

@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 
 from data.domain import RATIO_SIGNALS, ModelStructure, Source
-from features.structure import structure_features, structures_frame
+from features.memory_terms import EXACT, kin
+from features.structure import COMPUTE_COLUMNS, structure_features, structures_frame
 from serving.inference.bundle import Bundle, Floats, interval_frame
 
 SIGNALS_TABLE = "signals"
+FAMILIES_TABLE = "families"
+STRANGER = "stranger "  # before a signal's name: its calibration group for unknown families
 _RATIOS = {f"{name}_{moment}" for name in RATIO_SIGNALS for moment in ("mean", "std")}
 
 
@@ -48,8 +51,9 @@ def demand_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> dict[s
     Parameters
     ----------
     bundle : Bundle
-        Of ``colocast-demand``, with the table ``signals`` (the fields of `Signal`, its name as
-        ``signal``). A calibration group is a signal.
+        Of ``colocast-demand``, with the tables ``signals`` (the fields of `Signal`, its name as
+        ``signal``) and ``families`` (``family``, those that were learnt). A calibration group is
+        a signal, of a known family or of another.
     structures : DataFrame of shape (n, >= 13), any index
         As ``features.structure.structures_frame`` gives, or ``data.schemas.MEMORY_RUNS``.
 
@@ -57,17 +61,62 @@ def demand_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> dict[s
     -------
     dict of signal to DataFrame of shape (n, 5), indexed as `structures`
         ``value``, ``lower``, ``upper`` in the signal's unit (ratios in [0, 1]), ``in_domain``
-        (bool) and ``source`` (``model``). Signals that were never measured are left out.
+        (bool) and ``source`` (``model``). Signals that were never measured are left out. A
+        family that was not learnt is outside.
     """
     signals = signals_of(bundle)
-    rows = structure_features(structures)[list(bundle.spec.features)]
+    strange = strangers(bundle, structures)
+    rows = demand_features(structures, bundle.spec.features, strange)
     shape = (len(rows), len(signals))
     raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(shape)
     outputs = raw.reshape(shape)
     return {
-        signal.name: _signal_estimates(bundle, rows, outputs[:, at], signal)
+        signal.name: _signal_estimates(bundle, rows, outputs[:, at], signal, strange)
         for at, signal in enumerate(signals)
     }
+
+
+def demand_features(
+    structures: pd.DataFrame, columns: Sequence[str], strange: pd.Series
+) -> pd.DataFrame:
+    """Return what the forest sees of each model.
+
+    Parameters
+    ----------
+    structures : DataFrame of shape (n, >= 13), any index
+    columns : sequence of str
+        Of ``features.structure.STRUCTURE_COLUMNS``.
+    strange : Series of bool, indexed as `structures`
+        Whether to show only what means the same for every family: the amounts of computation.
+        Elsewhere sizes tell families apart, and of one that was not learnt they say nothing.
+
+    Returns
+    -------
+    DataFrame of shape (n, n_columns), indexed as `structures`
+    """
+    rows = structure_features(structures)[list(columns)]
+    shown = pd.Series([name in COMPUTE_COLUMNS for name in columns], index=rows.columns)
+    return rows.where(~strange.to_numpy()[:, None] | shown.to_numpy()[None, :])
+
+
+def strangers(bundle: Bundle, structures: pd.DataFrame) -> pd.Series:
+    """Return whether each model is of a family that `bundle` did not learn."""
+    table = bundle.tables.get(FAMILIES_TABLE)
+    names = family_names(structures)
+    if table is None:
+        return pd.Series(data=False, index=structures.index)
+    return ~names.isin(table["family"].astype("str"))
+
+
+def family_names(structures: pd.DataFrame) -> pd.Series:
+    """Return families as they are compared: small letters and digits alone.
+
+    Examples
+    --------
+    >>> family_names(pd.DataFrame({"family": ["Wide & Deep"]})).tolist()
+    ['widedeep']
+    """
+    return kin(structures.assign(framework=""))[EXACT].str.strip()
 
 
 def scaled_signals(measured: pd.DataFrame, signals: Sequence[Signal]) -> Floats:
@@ -100,13 +149,20 @@ def scaled_signals(measured: pd.DataFrame, signals: Sequence[Signal]) -> Floats:
 
 
 def _signal_estimates(
-    bundle: Bundle, rows: pd.DataFrame, raw: Floats, signal: Signal
+    bundle: Bundle, rows: pd.DataFrame, raw: Floats, signal: Signal, strange: pd.Series
 ) -> pd.DataFrame:
     # On the learnt scale nothing is clipped yet: a floor there is not the signal's floor.
     spec = replace(bundle.spec, floor=-np.inf)
-    groups = pd.Series(signal.name, index=rows.index, dtype="str")
-    estimates = interval_frame(spec, raw, rows, groups)
+    groups = signal_groups(signal.name, strange)
+    known = groups.isin(list(spec.calibration.groups)) | ~strange
+    estimates = interval_frame(spec, raw, rows, groups.where(known, signal.name))
     bounds = estimates[["value", "lower", "upper"]].mul(signal.scale)
     high = 1.0 if signal.name in _RATIOS else np.inf
     bounds = (bounds.apply(np.expm1) if signal.is_log else bounds).clip(bundle.spec.floor, high)
-    return bounds.assign(in_domain=estimates["in_domain"], source=str(Source.MODEL))
+    in_domain = estimates["in_domain"] & ~strange
+    return bounds.assign(in_domain=in_domain, source=str(Source.MODEL))
+
+
+def signal_groups(name: str, strange: pd.Series) -> pd.Series:
+    """Return the calibration group of each estimate of a signal."""
+    return pd.Series(name, index=strange.index, dtype="str").mask(strange, STRANGER + name)

@@ -43,3 +43,9 @@ def test_what_is_no_list_of_layers_is_unknown(text):
     kept = kept_scalars(text, 10, 3)
     assert math.isnan(kept.total)
     assert math.isnan(kept.largest)
+
+
+def test_products_are_counted_at_the_side_of_each_convolution():
+    layers = [conv(3, 8, 10), conv(8, 8, 5), ("linear", 10, 90)]
+    assert kept_scalars(str(layers), 10, 3).multiply_adds == 100 * 8 * 28 + 25 * 8 * 73 + 90
+    assert math.isnan(kept_scalars(str(layers)).multiply_adds)

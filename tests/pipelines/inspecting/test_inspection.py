@@ -93,6 +93,7 @@ def test_convolutions_keep_what_the_rule_for_public_data_says():
     side, kept = 32 * 32, 3 + 8 + 8 + 8 + 16 + 16 / 4  # inputs, conv, norm, GELU, conv, mask
     assert one.activations == pytest.approx(side * kept, rel=0.02)
     assert one.largest_activation == side * 16
+    assert one.multiply_adds == side * 9 * (3 * 8 + 8 * 16) + 16 * 10
 
 
 @pytest.mark.parametrize(

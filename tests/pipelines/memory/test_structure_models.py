@@ -149,3 +149,23 @@ def test_demand_of_a_given_test_set(runs):
     row = evaluate_given_demand(runs[~mlp], runs[mlp], 0, QUICK)
     assert (row["split"], row["n"]) == ("given", int(mlp.sum()))
     assert row["signals"] > 5
+
+
+def test_family_that_was_not_learnt_is_told_by_its_computation_alone(runs):
+    known = runs[runs["family"] != "mlp"]
+    bundle, _ = train_demand(known, 0, QUICK)
+    odd = runs[runs["family"] == "mlp"].assign(dense_parameters=1e15, embedding_rows=1e15)
+    plain = odd.assign(dense_parameters=1.0, embedding_rows=np.nan)
+    found, other = (demand_estimates_of_rows(bundle, rows) for rows in (odd, plain))
+    assert not found["gpu_util_mean"]["in_domain"].any()
+    pd.testing.assert_frame_equal(found["gpu_util_mean"], other["gpu_util_mean"])
+
+
+def test_interval_of_an_unknown_family_is_wider(demand, runs):
+    bundle, _ = demand
+    same, other = (
+        demand_estimates_of_rows(bundle, runs.assign(family=name))["gpu_util_mean"]
+        for name in (runs["family"], "something new")
+    )
+    width = [(one["upper"] - one["lower"]).median() for one in (same, other)]
+    assert width[1] > width[0]
