@@ -77,7 +77,7 @@ def test_signals_are_kept_over_exclusive_intervals_only(cluster, await_runs):
 
 
 def test_neighbours_are_recorded_on_both_sides(cluster, await_runs):
-    cluster.start(launch("1", "/bin/sleep", "0.5"))
+    cluster.start(launch("1", "/bin/sleep", "2"))
     cluster.start(launch("2", "/bin/sleep", "0.1"))
     runs = await_runs(2)
     first, second = runs["1"], runs["2"]
