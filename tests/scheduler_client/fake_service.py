@@ -117,6 +117,7 @@ CHANGES = {
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
 
     def do_GET(self) -> None:
         self.respond({})

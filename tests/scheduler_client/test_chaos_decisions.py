@@ -1,7 +1,4 @@
-"""Ten thousand decisions while the service dies, freezes, drips, lies and comes back.
-
-Every decision is asked for afresh: no answer counts as fresh, so that each one meets the outage.
-"""
+"""Ten thousand decisions while the service dies, freezes, drips, lies and comes back."""
 
 import itertools
 import time
@@ -23,8 +20,9 @@ pytestmark = pytest.mark.chaos
 
 DECISIONS = 10_000
 DEADLINE_S = 0.4
-SETTINGS = SchedulerSettings(prediction=PredictionSettings(DEADLINE_S, 0.0, 60.0))
-BREAKER = BreakerRules(failures_to_open=2, rest_s=0.05, longest_rest_s=0.4)
+FRESH_S = 0.02  # so soon every answer must be asked for again
+SETTINGS = SchedulerSettings(prediction=PredictionSettings(DEADLINE_S, FRESH_S, 60.0))
+BREAKER = BreakerRules(failures_to_open=2, rest_s=0.05, longest_rest_s=1.0)
 WRONGS = (
     "killed",
     "frozen",
@@ -52,9 +50,9 @@ class Made:
 
 @pytest.fixture
 def view(a_pending, a_card):
-    """Three kinds of pending jobs; cards that are free, and cards that are shared."""
-    pending = tuple(a_pending(str(n), job_key=key) for n, key in enumerate(("bert", "gan", "dlrm")))
-    cards = (a_card("gpu0"), a_card("gpu1", "gan"), a_card("gpu2", "bert"), a_card("gpu3"))
+    """Two kinds of pending jobs; a card that is free, and one that is shared."""
+    pending = tuple(a_pending(str(n), job_key=key) for n, key in enumerate(("bert", "dlrm")))
+    cards = (a_card("gpu0"), a_card("gpu1", "gan"))
     return ClusterView(0.0, cards, pending, queues=(Queue("research", 4.0),))
 
 
@@ -95,24 +93,24 @@ def end(wrong: str, service) -> None:
     actions.get(wrong, lambda: service.mode("ok"))()
 
 
-def until(level: Level, decide, made: Made) -> None:
+def until(level: Level, decide, made: Made, wrong: str) -> None:
     """Decide until decisions are made at a level; the loop would go on just so."""
     deadline = time.monotonic() + 20.0
     while decide(made) is not level:
-        assert time.monotonic() < deadline, f"never at level {level} again"
+        assert time.monotonic() < deadline, f"{wrong}: never at level {level} again"
         time.sleep(0.01)
 
 
 def test_of_ten_thousand_decisions_none_is_lost_and_none_late(decide, mortal_service):
     made = Made()
     for wrong in itertools.cycle(WRONGS):
-        until(Level.MODEL, decide, made)
+        until(Level.MODEL, decide, made, wrong)
         begin(wrong, mortal_service)
-        until(Level.LAST_GOOD, decide, made)
+        until(Level.LAST_GOOD, decide, made, wrong)
         for _ in range(A_PHASE):
             decide(made)
         end(wrong, mortal_service)
-        until(Level.MODEL, decide, made)
+        until(Level.MODEL, decide, made, wrong)
         for _ in range(A_PHASE):
             decide(made)
         if len(made.late_s) >= DECISIONS:
