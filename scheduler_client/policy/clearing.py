@@ -15,6 +15,9 @@ from scheduler_client.policy.view import PendingJob, Reservation, Whom
 Waits = Sequence[tuple[PendingJob, Waiting]]
 """Jobs that wait, in the order of their turns."""
 
+_HELPED = (*FOR_WANT_OF_CARDS, Reason.QUOTA)
+"""Reasons for which it helps if others start no more for a while."""
+
 
 def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
     """Return who must end for whom; jobs served earlier are taken into account."""
@@ -38,7 +41,7 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
     for pending, waiting_ in waits:
         if len(found) == rules.most_per_cycle:
             break
-        wants_cards = waiting_.reason in (*FOR_WANT_OF_CARDS, Reason.QUOTA)
+        wants_cards = waiting_.reason in _HELPED
         if not wants_cards or pending.job.job_id in freeing:
             continue
         search = turns.search(pending)
@@ -90,11 +93,9 @@ def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tupl
     for pending, waiting_ in waits:
         job = pending.job
         has_waited = turns.view.now - job.submit_time >= rules.after_s
-        wants_cards = waiting_.reason in FOR_WANT_OF_CARDS and job.job_id not in served
-        if wants_cards and has_waited:
-            whole = {job.queue: float(job.gpus)}
-            if turns.ledger.book.allows(job.queue, whole):
-                return (Reservation(job.job_id, turns.view.now),)
+        wants_cards = waiting_.reason in _HELPED and job.job_id not in served
+        if wants_cards and has_waited and turns.ledger.book.could_ever_hold(job.queue, job.gpus):
+            return (Reservation(job.job_id, turns.view.now),)
     return ()
 
 
@@ -103,4 +104,4 @@ def _is_kept(reservation: Reservation, reasons: Mapping[str, Reason], freeing: s
     reason = reasons.get(reservation.job_id)
     if reservation.card_ids:  # once all victims have left, it has had its turn
         return reason is not None and reservation.job_id in freeing
-    return reason in FOR_WANT_OF_CARDS
+    return reason in _HELPED

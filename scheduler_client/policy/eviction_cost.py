@@ -20,8 +20,8 @@ class EvictionRules:
     half_life_s : float
         In so long a past eviction counts half.
     most : int
-        Evictions of one job; after that it starts only within its queue's nominal quota, and
-        stays.
+        Evictions of one job; after that it stays where it starts, and starts only within its
+        queue's nominal quota or while nobody waits who could take back what it borrows.
     window_s : float
         For so long a job that was evicted does not have the one evicted that it gave way to.
     least_run_s : float

@@ -82,6 +82,13 @@ class QuotaBook:
                 more += self._more(at, change)
         return self._fits(int(cohort), more)
 
+    def could_ever_hold(self, name: str, gpus: float) -> bool:
+        """Return whether a queue could hold so many GPUs if nobody else held any."""
+        place = self.index[name]
+        taken = max(0.0, gpus - float(self._unlent[place]))
+        lendable = float(self._lendable[self._cohort[place]])
+        return gpus <= float(self._most[place]) + SLACK_GPUS and taken <= lendable + SLACK_GPUS
+
     def allowed_beside(self, name: str) -> Flags:
         """Return whether a job of a queue may join a card with one resident, by its owner.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from data.domain import Estimate
+from data.domain import Estimate, JobRequest
 from scheduler_client.policy.card_groups import CardGroups
 from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
@@ -126,16 +126,51 @@ class Turns:
         if self._must_not_borrow(pending, queue):
             numbers = (("held_gpus", held), ("nominal_quota_gpus", queue.nominal_quota_gpus))
             return Waiting(job_id, Reason.QUOTA, numbers)
+        if self._is_kept_for_others(pending, queue):
+            return Waiting(job_id, Reason.RESERVED, (("held_gpus", held),))
         return None
 
+    def _is_kept_for_others(self, pending: PendingJob, queue: Queue) -> bool:
+        """Return whether a job would hold quota that one with a reservation waits for.
+
+        As long as somebody of the cohort waits so, nobody borrows; and of the same queue nobody
+        starts who would leave too little of the nominal quota. Otherwise a stream of small jobs
+        would use up every part of the quota that comes free, before it is enough for a gang.
+        """
+        held = self.ledger.held_by_queue.get(queue.name, 0.0)
+        for wanted in self.wanted:
+            other = wanted.pending.job
+            theirs = self.queues.get(other.queue)
+            if other.job_id == pending.job.job_id or theirs is None:
+                continue
+            is_related = theirs.name == queue.name or theirs.cohort == queue.cohort is not None
+            if wanted.reservation.card_ids or not is_related:
+                continue
+            after = held + pending.job.gpus
+            if theirs.name == queue.name and other.gpus <= queue.nominal_quota_gpus:
+                after += other.gpus
+            if not is_guaranteed(queue, after) and not self._has_quota(other, theirs):
+                return True
+        return False
+
+    def _has_quota(self, job: JobRequest, queue: Queue) -> bool:
+        """Return whether a job waits for cards alone."""
+        return self.ledger.book.allows(queue.name, {queue.name: float(job.gpus)})
+
     def _must_not_borrow(self, pending: PendingJob, queue: Queue) -> bool:
-        """Return whether a job that was evicted too often would run on what others may reclaim."""
-        if not self.history.is_worn(pending.job.job_id):
+        """Return whether a job that was evicted too often would run on what others wait for.
+
+        It is not evicted any more, so it starts within its queue's nominal quota, or while no
+        other queue that could take back what it borrows has a job waiting.
+        """
+        if not self.history.is_worn(pending.job.job_id) or queue.cohort is None:
             return False
-        others = (q for q in self.queues.values() if q.cohort == queue.cohort is not None)
-        is_safe = all(q.reclaims is Whom.NEVER for q in others)
         after = self.ledger.held_by_queue.get(queue.name, 0.0) + pending.job.gpus
-        return not is_safe and not is_guaranteed(queue, after)
+        if is_guaranteed(queue, after):
+            return False
+        waiting_queues = {one.job.queue for one in self.view.pending} - {queue.name}
+        others = (self.queues[name] for name in waiting_queues if name in self.queues)
+        return any(q.cohort == queue.cohort and q.reclaims is not Whom.NEVER for q in others)
 
     def freeing(self) -> set[str]:
         """Return the jobs whose victims have not left yet."""
