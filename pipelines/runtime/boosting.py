@@ -28,11 +28,11 @@ class Boosting:
     most_alike : int
         Jobs of one batch that are learnt from.
     blend_jobs : float
-        Finished jobs of a user after which the correction counts half.
+        Finished or running jobs of a user after which the correction counts half.
     """
 
     cluster_trees: int = 100
-    user_trees: int = 60
+    user_trees: int = 120
     leaves: int = 8
     learning_rate: float = 0.05
     penalty: float = 100.0
@@ -48,7 +48,10 @@ DEFAULT_BOOSTING = Boosting()
 def boosted(
     rows: FinishedRows, seed: int, boosting: Boosting
 ) -> tuple[lightgbm.Booster, lightgbm.Booster]:
-    """Fit the cluster trees to what the anchor leaves, and the user trees to what they leave.
+    """Fit the cluster trees to what the anchor leaves, the user trees to what the user's leaves.
+
+    Trees of the user that start from what the cluster trees leave count twice what both know of
+    the newest jobs: on DRAC before 24 May 2021 they lose 0.04 of log R² at the start.
 
     Parameters
     ----------
@@ -59,15 +62,14 @@ def boosted(
     Returns
     -------
     cluster, user : lightgbm.Booster
-        Raw answers are log seconds to add to the anchor, and to anchor, cluster and offset.
+        Raw answers are log seconds to add to the anchor, and to anchor and user offset.
     """
     rows = rows.thinned(boosting.most_alike, seed)
     params = _params(len(rows), seed, boosting)
     inputs = rows.features[list(CLUSTER_FEATURES)].to_numpy(np.float32)
     start = rows.features[ANCHOR].to_numpy(np.float64)
     cluster = _booster(inputs, rows.runtime_log, start, params, boosting.cluster_trees)
-    answers = np.asarray(cluster.predict(inputs, num_threads=1))
-    start = start + answers + rows.features[USER_OFFSET].to_numpy(np.float64)
+    start = start + rows.features[USER_OFFSET].to_numpy(np.float64)
     inputs = rows.features[list(USER_FEATURES)].to_numpy(np.float32)
     return cluster, _booster(inputs, rows.runtime_log, start, params, boosting.user_trees)
 

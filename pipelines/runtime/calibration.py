@@ -8,10 +8,10 @@ import pandas as pd
 from features.evidence import evidence_groups
 from pipelines.runtime.rows import Floats, JobRows
 from serving.inference.bundle import Bundle
-from serving.inference.residuals import residual_table, table_calibration
-from serving.inference.runtime import runtime_log
+from serving.inference.residuals import residual_table, table_calibration, weighted_quantiles
+from serving.inference.runtime import runtime_log, user_range
 
-LARGEST_DRIFT = 1.5
+SMALLEST_DRIFT, LARGEST_DRIFT = 0.8, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,49 @@ class HeldOut:
         Log runtime observed minus predicted.
     groups : Series of str, length 2 n
         ``features.evidence.EVIDENCE_GROUPS``.
+    weights : float64 array of shape (2 n,)
+        A batch of m jobs counts as much as the root of m jobs: its jobs end alike.
+    low, high : float64 array of shape (2 n,)
+        The user's own range, which intervals always hold; 0 for a cluster model.
     """
 
     residuals: Floats
     groups: "pd.Series[str]"
+    weights: Floats
+    low: Floats
+    high: Floats
 
     @classmethod
     def of(cls, rows: JobRows, cluster: Bundle, user: Bundle | None) -> "HeldOut":
         """Return the residuals of a cluster model, with or without its user model."""
         asked = (rows.at_start, rows.at_submission)
-        residuals = [part.runtime_log - runtime_log(cluster, user, part.features) for part in asked]
+        raw = [runtime_log(cluster, user, part.features) for part in asked]
+        residuals = [part.runtime_log - value for part, value in zip(asked, raw, strict=True)]
         groups = [evidence_groups(part.features) for part in asked]
-        return cls(np.concatenate(residuals), pd.concat(groups, ignore_index=True))
+        _, batch, sizes = np.unique(rows.at_start.batch, return_inverse=True, return_counts=True)
+        weights = 1 / np.sqrt(sizes[batch])
+        ranges = [
+            user_range(value, part.features) if user is not None else _nowhere(len(value))
+            for part, value in zip(asked, raw, strict=True)
+        ]
+        low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
+        return cls(
+            residuals=np.concatenate(residuals),
+            groups=pd.concat(groups, ignore_index=True),
+            weights=np.tile(weights, len(asked)),
+            low=low,
+            high=high,
+        )
 
     def table(self, drift: float = 1.0) -> pd.DataFrame:
         """Return the quantiles of the residuals, widened by a factor."""
-        return residual_table(self.residuals * drift, self.groups)
+        return residual_table(self.residuals * drift, self.groups, weights=self.weights)
 
 
 def drift(table: pd.DataFrame, newer: HeldOut, level: float) -> float:
     """Return how much wider intervals must be to hold their share of newer jobs.
+
+    What the user's own range holds needs no interval.
 
     Parameters
     ----------
@@ -57,7 +80,7 @@ def drift(table: pd.DataFrame, newer: HeldOut, level: float) -> float:
     Returns
     -------
     float
-        In [1, 1.5]; 1 where nothing has drifted.
+        In [0.8, 1.5]; 1 where nothing has drifted.
 
     Notes
     -----
@@ -69,4 +92,11 @@ def drift(table: pd.DataFrame, newer: HeldOut, level: float) -> float:
     low, high = np.array(bounds, dtype=np.float64).T
     reach = np.where(newer.residuals > 0, np.maximum(high, 0), np.minimum(low, 0))
     needed = np.abs(newer.residuals) / np.maximum(np.abs(reach), 1e-9)
-    return float(np.clip(np.quantile(needed, level), 1.0, LARGEST_DRIFT))
+    held = (newer.low <= newer.residuals) & (newer.residuals <= newer.high)
+    needed = np.where(held, 0.0, needed)
+    factor = weighted_quantiles(needed, newer.weights, np.array([level]))[0]
+    return float(np.clip(factor, SMALLEST_DRIFT, LARGEST_DRIFT))
+
+
+def _nowhere(n: int) -> tuple[Floats, Floats]:
+    return np.zeros(n), np.zeros(n)

@@ -77,7 +77,10 @@ class Residuals:
 
 
 def residual_table(
-    residuals: Floats, groups: "pd.Series[str]", smallest: int = 200
+    residuals: Floats,
+    groups: "pd.Series[str]",
+    smallest: int = 200,
+    weights: Floats | None = None,
 ) -> pd.DataFrame:
     """Return the quantiles of residuals for all rows, and for each group that is large enough.
 
@@ -88,6 +91,8 @@ def residual_table(
     groups : Series of str, length n
     smallest : int
         Rows that a group needs for quantiles of its own.
+    weights : float64 array of shape (n,), > 0, optional
+        How much each row counts; without it, all the same.
 
     Returns
     -------
@@ -100,13 +105,18 @@ def residual_table(
     predictors", ACML 2012. As there, one more residual than was seen may lie anywhere: here a
     factor of twenty to either side, which widens the bounds of a few dozen rows.
     """
+    weights = np.ones(len(residuals)) if weights is None else weights
     residuals = np.concatenate([residuals, [-ANYWHERE, ANYWHERE]])
+    weights = np.concatenate([weights, [1.0, 1.0]])
     groups = pd.concat([groups, pd.Series([DEFAULT, DEFAULT], dtype="str")], ignore_index=True)
     sizes = groups.value_counts()
     members = {DEFAULT: np.ones(len(residuals), dtype=bool)}
     large = [str(g) for g in sizes[sizes >= smallest].index if g != DEFAULT]
     members |= {group: (groups == group).to_numpy() for group in large}
-    columns = {name: _increasing(np.quantile(residuals[m], LEVELS)) for name, m in members.items()}
+    columns = {
+        name: _increasing(weighted_quantiles(residuals[m], weights[m], LEVELS))
+        for name, m in members.items()
+    }
     return pd.DataFrame({LEVEL: LEVELS, **columns})
 
 
@@ -126,6 +136,32 @@ def table_calibration(table: pd.DataFrame, level: float, outside: float) -> Cali
 
     groups = {n: bounds(n) for n in table.columns if n not in {LEVEL, DEFAULT}}
     return Calibration(level, bounds(DEFAULT), groups, outside)
+
+
+def weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
+    """Return quantiles of values that count differently; with equal weights, the usual ones.
+
+    Parameters
+    ----------
+    values, weights : float64 array of shape (n,), n >= 1, weights > 0
+    levels : float64 array of shape (m,), in [0, 1]
+
+    Returns
+    -------
+    float64 array of shape (m,)
+
+    Examples
+    --------
+    >>> values, half = np.array([1.0, 2.0, 4.0]), np.array([0.5])
+    >>> float(weighted_quantiles(values, np.ones(3), half)[0])
+    2.0
+    >>> float(weighted_quantiles(values, np.array([3.0, 1.0, 1.0]), half)[0].round(3))
+    1.667
+    """
+    order = np.argsort(values, kind="stable")
+    before = np.cumsum(weights[order]) - weights[order]
+    places = before / before[-1] if before[-1] > 0 else np.zeros(len(before))
+    return np.asarray(np.interp(levels, places, values[order]))
 
 
 def _increasing(quantiles: Floats) -> Floats:

@@ -12,7 +12,7 @@ from serving.inference.bundle import Bundle, Floats, ModelSpec, inside
 from serving.inference.residuals import QUANTILES, residuals_from_table
 
 BLEND_JOBS = "blend_jobs"
-"""Fact of the user model: finished jobs after which its correction counts half."""
+"""Fact of the user model: the user's jobs after which its correction counts half."""
 
 LIMIT_ENFORCED = "limit_enforced"
 """Fact: ``yes`` where the training jobs never outlived their limits."""
@@ -58,6 +58,8 @@ def runtime_estimates(
     in_domain = inside(calibrated.spec, rows)
     widen = np.where(in_domain, 1.0, calibrated.spec.calibration.outside)
     estimates = residuals.conditional(raw, evidence_groups(rows), _log(elapsed_s), widen)
+    if user is not None:
+        estimates = _with_range(estimates, raw, user_range(raw, rows), widen, elapsed_s)
     bounded = _bounded(estimates, rows, elapsed_s, calibrated.spec)
     return bounded.assign(in_domain=in_domain, source=_sources(user, rows))
 
@@ -75,17 +77,60 @@ def runtime_log(cluster: Bundle, user: Bundle | None, rows: pd.DataFrame) -> Flo
     -------
     float64 array of shape (n,)
     """
-    raw: Floats = rows[ANCHOR].to_numpy(np.float64) + _raw(cluster, rows)
+    of_anyone: Floats = rows[ANCHOR].to_numpy(np.float64) + _raw(cluster, rows)
     if user is None:
-        return raw
-    correction = user_weight(user.spec, rows) * _raw(user, rows)
-    return np.asarray(raw + rows[USER_OFFSET].to_numpy(np.float64) + correction)
+        return of_anyone
+    of_user = rows[[ANCHOR, USER_OFFSET]].to_numpy(np.float64).sum(axis=1) + _raw(user, rows)
+    return np.asarray(of_anyone + user_weight(user.spec, rows) * (of_user - of_anyone))
+
+
+def user_range(raw: Floats, rows: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Return between what the user's newest jobs took lies around a prediction.
+
+    Whatever the prediction, the interval of a job that waits holds all but the shortest and the
+    longest tenth of them: calibrated over all users, it would be too narrow for those whose jobs
+    differ most.
+
+    Parameters
+    ----------
+    raw : float64 array of shape (n,)
+        Predicted log runtimes.
+    rows : DataFrame of shape (n, n_features)
+
+    Returns
+    -------
+    low, high : float64 array of shape (n,)
+        Log runtimes less the prediction, ``low <= 0 <= high``; 0 without history.
+    """
+    away = rows[ANCHOR].to_numpy(np.float64) - raw
+    low, high = (rows[f"user_{end}"].to_numpy(np.float64) + away for end in ("low", "high"))
+    return np.fmin(low, 0.0), np.fmax(high, 0.0)
 
 
 def user_weight(spec: ModelSpec, rows: pd.DataFrame) -> Floats:
-    """Return how much the user's correction counts, in [0, 1): n / (n + blend jobs)."""
-    jobs = np.expm1(rows["user_jobs"].to_numpy(np.float64))
+    """Return how much the user's correction counts, in [0, 1): n / (n + blend jobs).
+
+    n are the user's finished jobs, or the newest that have started where those are more.
+    """
+    finished = np.expm1(rows["user_jobs"].to_numpy(np.float64))
+    jobs = np.maximum(finished, rows["user_started"].to_numpy(np.float64))
     return np.asarray(jobs / (jobs + float(spec.facts[BLEND_JOBS])))
+
+
+def _with_range(
+    estimates: pd.DataFrame,
+    raw: Floats,
+    around: tuple[Floats, Floats],
+    widen: Floats,
+    elapsed_s: Floats,
+) -> pd.DataFrame:
+    low, high = (raw + widen * end for end in around)
+    waits = elapsed_s == 0  # that a job runs says more than what others of its user took
+    lower, upper = (estimates[name].to_numpy(np.float64) for name in ("lower", "upper"))
+    return estimates.assign(
+        lower=np.where(waits, np.minimum(lower, low), lower),
+        upper=np.where(waits, np.maximum(upper, high), upper),
+    )
 
 
 def _raw(bundle: Bundle, rows: pd.DataFrame) -> Floats:
@@ -115,7 +160,7 @@ def _bounded(
 
 def _sources(user: Bundle | None, rows: pd.DataFrame) -> "pd.Series[str]":
     known = rows[[f"{level.name}_jobs" for level in CLUSTER_LEVELS]].gt(0).any(axis="columns")
-    has_history = rows["user_jobs"].gt(0)
+    has_history = rows[["user_jobs", "user_started"]].gt(0).any(axis="columns")
     source = np.where(known, Source.CLUSTER_MODEL, Source.COLD_START)
     if user is not None:
         source = np.where(has_history, Source.USER_MODEL, source)

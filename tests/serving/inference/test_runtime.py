@@ -102,11 +102,36 @@ def test_an_enforced_limit_bounds_the_estimate(models, rows):
 
 
 def test_users_correction_grows_with_their_history(models):
-    rows = pd.DataFrame({"user_jobs": np.log1p([0.0, 4.0, 400.0])})
+    rows = pd.DataFrame({"user_jobs": np.log1p([0.0, 4.0, 400.0]), "user_started": 0.0})
     weights = user_weight(models[1].spec, rows)
     assert weights[0] == 0
     assert weights[1] == pytest.approx(0.5)
     assert weights[2] > 0.98
+
+
+def test_interval_of_a_waiting_job_holds_what_its_user_has_seen(models, rows):
+    cluster, user = models
+    wide = rows.assign(user_low=rows["user_low"] - 9.0, user_high=rows["user_high"] + 9.0)
+    plain, told = (runtime_estimates(cluster, user, part, np.zeros(100)) for part in (rows, wide))
+    assert (told["lower"] < plain["lower"]).all()
+    assert (told["upper"] > plain["upper"]).all()
+    running = runtime_estimates(cluster, user, wide, np.full(100, 1.0))
+    assert (running["upper"] < told["upper"]).all()
+
+
+def test_running_jobs_of_the_user_count_as_history(models):
+    rows = pd.DataFrame({"user_jobs": [0.0], "user_started": [4.0]})
+    assert user_weight(models[1].spec, rows)[0] == pytest.approx(0.5)
+
+
+def test_without_history_the_cluster_model_answers_alone(models, jobs):
+    cluster, user = models
+    history = RuntimeHistory()
+    history.observe(jobs)
+    stranger = requests_frame([JobRequest("1", "zoe", "vision", "key-0", 2e9)])
+    rows = history.transform(stranger)
+    alone, both = (runtime_estimates(cluster, layer, rows, np.zeros(1)) for layer in (None, user))
+    assert both["value"].iloc[0] == pytest.approx(alone["value"].iloc[0])
 
 
 def test_bundles_replay_their_examples_and_their_spec_survives_json(models):
