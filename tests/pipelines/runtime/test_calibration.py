@@ -1,0 +1,47 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.runtime.calibration import LARGEST_DRIFT, SMALLEST_DRIFT, HeldOut, drift
+from serving.inference.residuals import LEVEL
+
+
+def held_out(residuals, weights=None, reach=0.0):
+    n = len(residuals)
+    return HeldOut(
+        residuals=np.asarray(residuals, np.float64),
+        groups=pd.Series(["none"] * n, dtype="str"),
+        weights=np.ones(n) if weights is None else np.asarray(weights, np.float64),
+        low=np.zeros(n) - reach,
+        high=np.zeros(n) + reach,
+    )
+
+
+NORMAL = np.random.default_rng(0).normal(size=2000)
+
+
+def test_what_has_not_drifted_keeps_its_width():
+    assert drift(held_out(NORMAL).table(), held_out(NORMAL), 0.9) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize(("scale", "wanted"), [(1.25, 1.25), (9.0, LARGEST_DRIFT)])
+def test_wider_residuals_widen_the_interval_within_bounds(scale, wanted):
+    found = drift(held_out(NORMAL).table(), held_out(NORMAL * scale), 0.9)
+    assert found == pytest.approx(wanted, abs=0.04)
+
+
+def test_what_the_users_range_holds_lets_the_interval_shrink_within_bounds():
+    table = held_out(NORMAL).table()
+    for_a_fifth = np.where(np.arange(len(NORMAL)) % 5 == 0, 50.0, 0.0)
+    assert SMALLEST_DRIFT < drift(table, held_out(NORMAL, reach=for_a_fifth), 0.9) < 0.97
+    assert drift(table, held_out(NORMAL, reach=50.0), 0.9) == SMALLEST_DRIFT
+
+
+def test_one_large_batch_does_not_decide_how_wide_intervals_are():
+    batch = np.full(2000, 6.0)
+    residuals = np.concatenate([NORMAL, batch])
+    by_batch = np.concatenate([np.ones(2000), np.full(2000, 2000**-0.5)])
+    tables = [held_out(residuals, weights).table() for weights in (None, by_batch)]
+    upper = [np.interp(0.9, table[LEVEL], table["none"]) for table in tables]
+    assert upper[0] == pytest.approx(6)
+    assert upper[1] < 2
