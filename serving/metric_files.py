@@ -16,7 +16,8 @@ LOG = logging.getLogger(__name__)
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 KINDS = ("counter", "histogram", "gauge_livemostrecent")
 FILE_BYTES = 2**20  # some 5,000 series each; ours has a few hundred
-IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder below it is this user's alone
+# Everybody may write there: the folder below it must be this user's own.
+IN_MEMORY = Path("/dev/shm")  # noqa: S108  # nosec B108
 
 
 def prepare_files(environ: MutableMapping[str, str], in_memory: Path = IN_MEMORY) -> None:
@@ -40,6 +41,8 @@ def prepare_files(environ: MutableMapping[str, str], in_memory: Path = IN_MEMORY
         instead = in_memory / f"colocast-{os.getuid()}-{os.getppid()}"
         LOG.warning("metrics go to %s: %s: %s", instead, named, error.strerror or error)
         instead.mkdir(mode=0o700, exist_ok=True)
+        if instead.is_symlink() or instead.stat().st_uid != os.getuid():
+            raise PermissionError(f"{instead} is another user's; remove it") from error
         _take_blocks(instead)
         environ[VARIABLE] = str(instead)
 
