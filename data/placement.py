@@ -7,6 +7,9 @@ from itertools import pairwise
 
 from data.domain import FinishedJob
 
+STRANGER = "unknown"
+"""The key of a neighbour of whom only its place is known: nothing can be learnt beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from data.domain import FinishedJob
@@ -49,6 +49,9 @@ class JobSignals:
         Samples that were no reading.
     note : str
         Why there are no signals; empty where there are.
+    contradicted_s : float
+        Of the time that was alone by the job's own record: how long the intervals lasted in
+        which the scheduler showed somebody else on its cards.
     """
 
     job_id: str
@@ -59,6 +62,7 @@ class JobSignals:
     signals: dict[str, float] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
     note: str = ""
+    contradicted_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ def job_signals(
     exclusive = _summary(job, Sharing.EXCLUSIVE, alone, cards)
     if not alone:
         exclusive = _nothing(job, SEEN_SHARED if seen_shared else NEVER_ALONE)
+    exclusive = replace(exclusive, contradicted_s=_length_s(seen_shared))
     light = _summary(job, Sharing.LIGHT, [*shared, *seen_shared], cards)
     is_light = light.signals.get("gpu_util_mean", 1.0) < LIGHT_BELOW
     return (exclusive, light) if is_light else (exclusive,)
@@ -178,7 +183,7 @@ def _first_with_samples(
 def _summary(
     job: FinishedJob, sharing: Sharing, intervals: Sequence[Interval], cards: _Cards
 ) -> JobSignals:
-    watched_s = sum(finish - start for start, finish in intervals)
+    watched_s = _length_s(intervals)
     signals: dict[str, float] = {}
     dropped: Counter[str] = Counter()
     most = 0
@@ -212,6 +217,10 @@ def _moments(name: str, found: Weighted) -> dict[str, float]:
     moments = {f"{name}_mean": mean} | ({} if std is None else {f"{name}_std": std})
     peak = {"gpu_mem_peak_mib": float(found.values.max())} if name == "gpu_mem_mib" else {}
     return moments | peak
+
+
+def _length_s(intervals: Sequence[Interval]) -> float:
+    return sum((finish - start for start, finish in intervals), 0.0)
 
 
 def _nothing(job: FinishedJob, note: str) -> JobSignals:

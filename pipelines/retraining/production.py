@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from data.domain import FinishedJob, Outcome
+from data.placement import STRANGER
 from data.schemas import MEMORY_RUNS, PROFILING_RUNS, checked
 from features.exposure import WHOLE, Exposure, exposure, lone_neighbour
 from features.profiles import proven_exclusive
@@ -175,7 +176,8 @@ def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
             return _Neighbourhood(one[0], 1.0, one[1] * baseline_s)
     met = found.beside_s or found.crowded_s
     longest = max(met, key=lambda key: met[key])
-    overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if found.runtime_s else 0.0
+    is_told = found.runtime_s > 0 and STRANGER not in found.neighbours
+    overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if is_told else 0.0
     return _Neighbourhood(longest, min(overlap, 1.0), found.runtime_s)
 
 
@@ -195,7 +197,7 @@ def _told(
     own = (
         SegmentedRun(run_id(job), job.job_key, found.gpu_model, found.together_s, is_asked)
         for job, found, is_asked in zip(jobs, exposures, asked, strict=True)
-        if job.outcome is Outcome.OK and _is_whole(found)
+        if job.outcome is Outcome.OK and _is_whole(found) and STRANGER not in found.neighbours
     )
     labels = segment_labels([*_known_runs(known), *own], baseline.noise_sd)
     return {label.run_id: label for label in labels}
@@ -204,6 +206,8 @@ def _told(
 def _asks(job: FinishedJob, found: Exposure, baseline_s: float | None) -> bool:
     """Whether only other runs can tell what a run with neighbours says."""
     if baseline_s is None or job.outcome is not Outcome.OK or not _is_whole(found):
+        return False
+    if STRANGER in found.neighbours:
         return False
     is_plain = len(found.neighbours) == 1 and not found.crowded_s and found.exclusive_s == 0
     return bool(found.neighbours) and not is_plain and lone_neighbour(found, baseline_s) is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from data.domain import FinishedJob
 from data.joblog_signals import SignalTable
+from data.placement import STRANGER
 from data.prometheus.job_signals import JobSignals, Sharing
 from pipelines.retraining.finished_jobs import FinishedJobs
 
@@ -22,7 +23,9 @@ def enriched(jobs: Sequence[FinishedJob], found: Iterable[JobSignals]) -> list[F
     -------
     list of FinishedJob, in the order of `jobs`
         What the scheduler measured itself stays as it is: it samples the job many times a
-        second, a Prometheus a few times a minute.
+        second, a Prometheus a few times a minute. Where somebody else was seen on the cards of
+        a job that was alone by its own record, that time is beside ``unknown`` instead, and the
+        job has no signals: it is no baseline and no profile.
 
     Examples
     --------
@@ -34,13 +37,21 @@ def enriched(jobs: Sequence[FinishedJob], found: Iterable[JobSignals]) -> list[F
     >>> enriched([job], [found])[0].signals
     {'gpu_util_mean': 0.5, 'sm_active_mean': 0.4}
     """
-    own = {(o.job_id, o.attempt): o.signals for o in found if o.sharing is Sharing.EXCLUSIVE}
-    return [
-        replace(job, signals={**job.signals, **_lacking(job, more)})
-        if (more := own.get((job.job_id, job.attempt)))
-        else job
-        for job in jobs
-    ]
+    own = {(o.job_id, o.attempt): o for o in found if o.sharing is Sharing.EXCLUSIVE}
+    return [_one(job, own.get((job.job_id, job.attempt))) for job in jobs]
+
+
+def _one(job: FinishedJob, found: JobSignals | None) -> FinishedJob:
+    if found is None:
+        return job
+    if found.contradicted_s > 0:
+        segments = tuple(
+            segment if segment.neighbour_keys else replace(segment, neighbour_keys=(STRANGER,))
+            for segment in job.segments
+        )
+        return replace(job, segments=segments, signals={})
+    lacking = {name: v for name, v in found.signals.items() if name not in job.signals}
+    return replace(job, signals={**job.signals, **lacking}) if lacking else job
 
 
 def with_telemetry(joblog_url: str, finished: FinishedJobs) -> FinishedJobs:
@@ -56,7 +67,3 @@ def with_telemetry(joblog_url: str, finished: FinishedJobs) -> FinishedJobs:
     with SignalTable(joblog_url) as table:
         found = table.of_entries(finished.sequences[0], finished.sequences[-1])
     return replace(finished, jobs=enriched(finished.jobs, found))
-
-
-def _lacking(job: FinishedJob, more: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in more.items() if name not in job.signals}

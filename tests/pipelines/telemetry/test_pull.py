@@ -1,6 +1,7 @@
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.dcgm import GPU_UTIL, SM_ACTIVE
@@ -10,9 +11,11 @@ from data.joblog import JobLog
 from data.joblog_signals import SignalTable
 from data.prometheus.config import TelemetryConfig
 from data.prometheus.job_signals import NO_ALLOCATION, JobSignals, Sharing
+from data.schemas import PROFILING_RUNS
 from data.settings import Settings
 from pipelines.retraining.duties import LESSONS
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.production import production_runs
 from pipelines.retraining.state import is_evidence
 from pipelines.telemetry.check import checked_cards, checked_text
 from pipelines.telemetry.enriched import with_telemetry
@@ -172,3 +175,17 @@ def test_jobs_that_only_prometheus_measured_teach_memory_and_count_as_evidence(t
     settings = Settings.from_mapping({"COLOCAST_JOBLOG_URL": table.url}, tmp_path)
     lesson, _ = LESSONS["memory"](settings)(FinishedJobs("log", [1, 2, 3], described))
     assert lesson.sequences.tolist() == [1]
+
+
+def test_a_job_that_shared_its_cards_without_its_scheduler_knowing_is_no_baseline(table):
+    stranger = held(T[3:6], job_id="elsewhere")
+    pull(table, MemorySource(*source().found, stranger), CONFIG, now=400.0)
+    jobs = [job("1", 0.0, (100,), signals={"gpu_util_mean": 0.4}), *JOBS[1:]]
+    found = with_telemetry(table.url, FinishedJobs("log", [1, 2, 3], jobs)).jobs
+    assert [s.neighbour_keys for s in found[0].segments] == [("unknown",)]
+    assert found[0].signals == {}
+    assert found[1].segments == jobs[1].segments
+    nothing = pd.DataFrame(columns=PROFILING_RUNS.names)
+    runs = production_runs(found, nothing)
+    assert not runs["is_exclusive"].iloc[0]
+    assert runs["neighbour_overlap"].iloc[0] == 0  # quarantined: nobody knows beside whom
