@@ -63,6 +63,8 @@ class SchedulerSettings:
         A job whose run is lost with its scheduler is started again at most this often.
     grace_s : float
         From the polite signal to the end of a job that is stopped.
+    assignment : str
+        ``list`` or ``joint``, see `PolicyRules`.
     """
 
     cycle_s: float = 0.2
@@ -77,6 +79,7 @@ class SchedulerSettings:
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
     reservation: ReservationRules = field(default_factory=ReservationRules)
     eviction: EvictionRules = field(default_factory=EvictionRules)
+    assignment: str = "list"
 
     @property
     def rules(self) -> PolicyRules:
@@ -89,6 +92,7 @@ class SchedulerSettings:
             weights=self.weights,
             reservation=self.reservation,
             eviction=self.eviction,
+            assignment="joint" if self.assignment == "joint" else "list",
         )
 
 
@@ -172,6 +176,9 @@ def _settings(document: Mapping[str, object], source: str) -> SchedulerSettings:
         settings = from_json(SchedulerSettings, document.get("spec") or {})
     except WireError as error:
         raise SettingError(f"{source}: Scheduler.spec: {error}") from error
+    if settings.assignment not in ("list", "joint"):
+        found = f"Scheduler.spec.assignment must be list or joint, got {settings.assignment!r}"
+        raise SettingError(f"{source}: {found}")
     for name, value, holds, wanted in _rules(settings):
         if not holds:
             found = f"Scheduler.spec.{name} must be {wanted}, got {value}"

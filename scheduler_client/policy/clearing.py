@@ -27,7 +27,7 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         for queue in turns.view.queues
     ):
         return ()
-    ledger, freeing = turns.ledger.copy(), turns.freeing()
+    ledger, freeing = turns.ledger.copy(), turns.freeing
     field = Field(
         queues=turns.queues,
         running={job.job_id: job for job in turns.view.running},
@@ -72,7 +72,7 @@ def reservations_after(
     """Return what is kept for whom in the next cycle."""
     if turns.rules.reservation is None:
         return ()
-    now, freeing = turns.view.now, turns.freeing()
+    now, freeing = turns.view.now, turns.freeing
     fresh = tuple(Reservation(e.job_id, now, e.card_ids, e.victims) for e in evictions)
     served = {reservation.job_id for reservation in fresh}
     reasons = {waiting_.job_id: waiting_.reason for _, waiting_ in waits}

@@ -23,6 +23,9 @@ class PolicyRules:
         Whether cards are shared by prediction; otherwise wherever count and memory allow.
     reservation : ReservationRules, optional
         When cards are kept for a job that is passed; None: never.
+    assignment : {"list", "joint"}
+        Whether each job goes where it scores best when its turn comes, or jobs of one queue that
+        start in the same cycle exchange cards so that their contention is least together.
     eviction : EvictionRules, optional
         How victims are chosen for queues that have jobs evicted; None: nobody is evicted.
     """
@@ -36,3 +39,4 @@ class PolicyRules:
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     reservation: ReservationRules | None = field(default_factory=ReservationRules)
     eviction: EvictionRules | None = field(default_factory=EvictionRules)
+    assignment: Literal["list", "joint"] = "list"

@@ -1,6 +1,8 @@
 """One job after the other: what each gets of the cards that those before it have left."""
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import zip_longest
 
 from data.domain import Estimate, JobRequest
@@ -12,13 +14,20 @@ from scheduler_client.policy.filtering import Capacity, Demand
 from scheduler_client.policy.holds import Holds
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.outlook import Outlooks
-from scheduler_client.policy.placing import Board, Placed, PlacingRules, Search, demand_of
+from scheduler_client.policy.placing import (
+    Board,
+    Placed,
+    PlacingRules,
+    Search,
+    demand_of,
+    judged,
+)
 from scheduler_client.policy.predictions import NO_FORECAST, Predictions
 from scheduler_client.policy.queue_order import FairOrder, FifoOrder, Order
 from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
 from scheduler_client.policy.rules import PolicyRules
-from scheduler_client.policy.scoring import Candidate, worst_slowdown
+from scheduler_client.policy.scoring import Candidate, score, worst_slowdown
 from scheduler_client.policy.tolerance import tolerance
 from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Whom, pressure
 from scheduler_client.policy.waiting import waiting
@@ -104,7 +113,7 @@ class Turns:
         search = self.search(pending)
         choice = best_cards(search)
         if choice.placed is None:
-            if job.job_id in self.freeing():
+            if job.job_id in self.freeing:
                 return Waiting(job.job_id, Reason.FREEING)
             return waiting(search, choice, queue)
         return self._admission(search, queue, choice, choice.placed)
@@ -172,12 +181,24 @@ class Turns:
         others = (self.queues[name] for name in waiting_queues if name in self.queues)
         return any(q.cohort == queue.cohort and q.reclaims is not Whom.NEVER for q in others)
 
+    @cached_property
     def freeing(self) -> set[str]:
-        """Return the jobs whose victims have not left yet."""
+        """The jobs whose victims have not left yet."""
         running = {job.job_id for job in self.view.running}
         return {
             kept.job_id for kept in self.view.reservations if running.intersection(kept.victims)
         }
+
+    def on_card(self, admission: Admission, pending: PendingJob, card_id: str) -> Admission:
+        """Return an admission to one card as an admission to another that would do as well."""
+        search, rules = self.search(pending), self.placing
+        candidate = judged(self.ledger.cards[card_id], search, is_quota_free=True)
+        assert isinstance(candidate, Candidate)  # what `better_cards` has found
+        graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
+        queue = self.queues[pending.job.queue]
+        changes = self.ledger.changes(queue.name, candidate.card)
+        choice = Choice(None, 1, Counter(dict(admission.refused)))
+        return self._admission(search, queue, choice, Placed((candidate,), (graded,), changes))
 
     def _admission(self, search: Search, queue: Queue, choice: Choice, placed: Placed) -> Admission:
         pending, candidates = search.pending, placed.candidates

@@ -222,3 +222,9 @@ def test_evictions_and_reservations_are_settings():
 def test_an_eviction_rule_out_of_range_is_named():
     with pytest.raises(SettingError, match=r"eviction\.growth must be a number in"):
         parsed(SETTINGS + "  eviction: {growth: -1}\n")
+
+
+def test_an_assignment_that_is_unknown_is_named():
+    assert parsed(SETTINGS + "  assignment: joint\n").settings.rules.assignment == "joint"
+    with pytest.raises(SettingError, match="must be list or joint, got 'best'"):
+        parsed(SETTINGS + "  assignment: best\n")

@@ -18,7 +18,14 @@ from scheduler_client.policy.decisions import Level
 from scheduler_client.policy.policies import Policy, policy_named
 from scheduler_client.policy.predictions import Colocation, JobForecast
 from scheduler_client.policy.usage import Usage, card_shares, held_gpus
-from scheduler_client.policy.view import CardState, ClusterView, PendingJob, Queue, RunningJob
+from scheduler_client.policy.view import (
+    CardState,
+    ClusterView,
+    PendingJob,
+    Queue,
+    Reservation,
+    RunningJob,
+)
 
 HALF_LIFE_S = 3600.0
 HORIZON_S = 15_000.0
@@ -42,6 +49,7 @@ class World:
         self.usage = Usage(0.0)
         self.gpu_time_s: dict[str, float] = {}
         self.numbers = count()
+        self.kept: tuple[Reservation, ...] = ()
 
     def submit(self, make: Callable[..., PendingJob], user: str, work_s: float, **fields) -> None:
         job_id = f"{next(self.numbers):06d}"
@@ -62,7 +70,9 @@ class World:
 
     def step(self) -> None:
         """Decide once, then go on to the next end of a job."""
-        for admission in self.policy.decide(self.view(), self.predictions()).admissions:
+        decision = self.policy.decide(self.view(), self.predictions())
+        self.kept = decision.reservations
+        for admission in decision.admissions:
             pending = self.pending.pop(admission.job_id)
             job = pending.job
             self.running[job.job_id] = RunningJob(
@@ -89,6 +99,7 @@ class World:
             tuple(self.running.values()),
             self.queues,
             self.usage.gpus(HALF_LIFE_S),
+            self.kept,
         )
 
     def predictions(self) -> dict[str, JobForecast]:
