@@ -132,11 +132,11 @@ def oracle_gain(jobs: pd.DataFrame, predicted_s: Floats, load: float = LOAD) -> 
     Large-Scale GPU Datacenters", SC 2021, relative to its oracle.
     """
     held = jobs["gpus"].ge(1) & jobs["runtime_s"].gt(0)
-    if not held.any() or jobs["submit_time"].nunique() < 2:
+    arrivals = jobs.loc[held, "submit_time"]
+    if not arrivals.max() > arrivals.min():  # no job, or no span of arrivals: no load
         return None
-    trace = trace_of(jobs)
-    order = pd.Series(np.arange(len(jobs)), index=jobs["job_id"].to_numpy())
-    at = order.loc[list(trace.job_ids)].to_numpy()
+    trace = trace_of(jobs.assign(job_id=np.arange(len(jobs)).astype(str)))
+    at = np.array(trace.job_ids, np.int64)
     quotas = quotas_for_load(trace, load)
     predicted = PredictedFirst(predicted_s[at], batches(jobs)[at])
     fifo, oracle, ours = (

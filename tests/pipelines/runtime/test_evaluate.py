@@ -76,6 +76,25 @@ def test_no_job_after_the_given_moment_is_an_error(finished_jobs):
         evaluate_runtime(finished_jobs(20), 9e9)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runtime_s": 0.0},
+        {"limit_s": np.nan, "cpus": np.nan, "mem_mib": np.nan},
+        {"submit_time": 1.6e9, "start_time": 1.6e9},
+        {"user": "all", "queue": "one", "job_key": None},
+        {"gpus": 0.0},
+    ],
+)
+@pytest.mark.parametrize("n", [1, 30])
+def test_any_log_is_measured(finished_jobs, n, change):
+    jobs = finished_jobs(n).assign(**change)
+    jobs["finish_time"] = jobs["start_time"] + jobs["runtime_s"]
+    table = {row["split"]: row for row in evaluate_runtime(jobs)}
+    assert table["all"]["n"] == n
+    assert 0 <= table["all"]["coverage_90"] <= 1
+
+
 def test_baselines_know_only_what_had_finished(finished_jobs):
     jobs = finished_jobs(50)
     early = baseline_estimates(jobs, jobs["submit_time"].to_numpy()).loc[0]

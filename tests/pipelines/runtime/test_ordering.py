@@ -27,6 +27,16 @@ def test_jobs_without_gpus_hold_no_card(jobs):
     assert oracle_gain(jobs.assign(gpus=0.0), np.ones(len(jobs))) is None
 
 
+def test_jobs_that_arrive_at_once_make_no_load(jobs):
+    assert oracle_gain(jobs.assign(submit_time=0.0), np.ones(len(jobs))) is None
+
+
+def test_attempts_of_one_job_are_told_apart(jobs):
+    again = jobs.assign(job_id="same", attempt=np.arange(len(jobs), dtype=float))
+    told = jobs["runtime_s"].to_numpy()
+    assert oracle_gain(again, told) == oracle_gain(jobs, told)
+
+
 def test_the_order_of_rows_is_irrelevant(jobs):
     told = pd.Series(jobs["runtime_s"].to_numpy() ** 0.5, index=jobs.index)
     mixed = jobs.sample(frac=1, random_state=1)
