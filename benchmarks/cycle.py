@@ -2,15 +2,18 @@
 
 A prediction service is started on this machine with a made-up model of a site's size (see
 ``serving_sample``), and the scheduler's loop as a process of its own: real spool, real HTTP, a
-cluster in memory. Nearly every card has one job already. Three cycles are timed: ``cold`` (the
-scheduler has asked nothing before), ``warm`` (every answer is there, no card is given away: what
-a busy cluster does most of the time) and ``started`` (every answer is there, cards are given
-away). ``--sizes`` and ``--jobs`` choose others than the documented ones.
+cluster in memory. All but each hundredth card have one job already, of 200 kinds and 20 queues;
+1,000 jobs wait, a tenth of them gangs of four. Three cycles are timed: ``cold`` (nothing was asked
+before), ``starting`` (every answer is there, and every waiting job finds a place) and ``waiting``
+(every answer is there or stale, and nobody finds a place). Wall time is what counts; CPU time of
+the scheduler's process is shown beside it, for machines that do other things too. ``--sizes`` and
+``--jobs`` choose others than the documented ones.
 """
 
 import argparse
 import gc
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -27,22 +30,42 @@ QUEUES = 20
 REACH_S, REACH_MB = 1.0, 120.0
 MODEL = "A100"
 REPEATS = 5
+MOST_CYCLES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one cycle took (s); of `wall_s`, `predict_s` and `decide_s` went into these."""
+
+    wall_s: float
+    cpu_s: float
+    predict_s: float
+    decide_s: float
+    decide_cpu_s: float
+    started: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What one scheduler process measured."""
+    """What one scheduler process measured.
+
+    Attributes
+    ----------
+    cycles : dict of str to Spent
+        ``cold``, ``starting`` and ``waiting``; medians, but for the cold one.
+    answered : float
+        Share of the jobs started in the cold cycle that a model had spoken of.
+    cycles_to_know : int
+        Cycles until all questions were answered.
+    """
 
     cards: int
     jobs: int
-    cold_s: float
-    warm_s: float
-    started_s: float
-    admitted: int
-    decide_s: float
-    predict_cold_s: float
-    cold_model_jobs: float
+    cycles: dict[str, dict[str, float]]
+    answered: float
+    cycles_to_know: int
     rss_mb: float
+    load_average: float
 
 
 def main() -> None:
@@ -84,70 +107,70 @@ def measured(cards: int, jobs: int, url: str, folder: Path) -> Timing:
 
     parts = _parts(cards, url, folder)
     loop = SchedulerLoop(parts)
-    key_names = _keys(folder)
-    chance = random.Random(cards)
-    _occupy(parts, loop, cards, key_names, chance)
-    _submit(parts, jobs, key_names, chance)
+    names, chance = _keys(folder), random.Random(cards)
+    _occupy(parts, loop, names, chance)
+    _submit(parts, jobs, names, chance)
     gc.collect()
     gc.freeze()
-    clock = _Clock(parts)
-    cold_s, cycle = clock.timed(loop.cycle)
+    cold, cycle = timed(loop.cycle)
     levels = [admission.level for admission in cycle.decision.admissions]
-    admitted = len(cycle.decision.admissions)
-    predict_cold_s = clock.predict_s
-    warm, decide = [], []
+    known = 1
+    while not all(f.level == "model" for f in cycle.predictions.values()) and known < MOST_CYCLES:
+        _submit(parts, jobs - _pending(parts), names, chance)
+        cycle = loop.cycle()
+        known += 1
+    starting, waiting = [], []
     for _ in range(REPEATS):
-        _submit(parts, jobs - _pending(parts), key_names, chance)
-        seconds, cycle = clock.timed(loop.cycle)
-        warm.append(seconds)
-        decide.append(clock.decide_s)
-        admitted = len(cycle.decision.admissions)
+        _submit(parts, jobs - _pending(parts), names, chance)
+        starting.append(timed(loop.cycle)[0])
+    _submit(parts, jobs - _pending(parts), names, chance, gpu_mem_mib=80_000)
+    waiting += [timed(loop.cycle)[0] for _ in range(REPEATS)]
     return Timing(
         cards=cards,
         jobs=jobs,
-        cold_s=cold_s,
-        warm_s=statistics.median(warm),
-        started_s=max(warm),
-        admitted=admitted,
-        decide_s=statistics.median(decide),
-        predict_cold_s=predict_cold_s,
-        cold_model_jobs=sum(level == "model" for level in levels) / max(1, len(levels)),
+        cycles={
+            "cold": asdict(cold),
+            "starting": _medians(starting),
+            "waiting": _medians(waiting),
+        },
+        answered=sum(level == "model" for level in levels) / max(1, len(levels)),
+        cycles_to_know=known,
         rss_mb=_rss_mb(),
+        load_average=os.getloadavg()[0],
     )
 
 
-class _Clock:
-    """Times whole cycles, and the policy and the predictions within them."""
+def timed(cycle):
+    """Return what a cycle took, and the cycle."""
+    from scheduler_client.forecast.degrade import Forecaster
+    from scheduler_client.policy.policies import ListPolicy
 
-    def __init__(self, parts: object) -> None:
-        self._parts = parts
-        self.decide_s = self.predict_s = 0.0
+    spent = {}
 
-    def timed(self, cycle):
-        from scheduler_client.forecast.degrade import Forecaster
-        from scheduler_client.policy.policies import ListPolicy
-
-        decide, forecast = ListPolicy.decide, Forecaster.forecast
-
-        def timed_decide(*args):
-            begin = time.perf_counter()
-            found = decide(*args)
-            self.decide_s = time.perf_counter() - begin
+    def watched(name, call):
+        def watching(*args):
+            begin, cpu = time.perf_counter(), time.process_time()
+            found = call(*args)
+            spent[name] = (time.perf_counter() - begin, time.process_time() - cpu)
             return found
 
-        def timed_forecast(*args):
-            begin = time.perf_counter()
-            found = forecast(*args)
-            self.predict_s = time.perf_counter() - begin
-            return found
+        return watching
 
-        ListPolicy.decide, Forecaster.forecast = timed_decide, timed_forecast
-        try:
-            begin = time.perf_counter()
-            found = cycle()
-            return time.perf_counter() - begin, found
-        finally:
-            ListPolicy.decide, Forecaster.forecast = decide, forecast
+    decide, forecast = ListPolicy.decide, Forecaster.forecast
+    ListPolicy.decide = watched("decide", decide)
+    Forecaster.forecast = watched("predict", forecast)
+    try:
+        found = watched("cycle", cycle)()
+    finally:
+        ListPolicy.decide, Forecaster.forecast = decide, forecast
+    (wall_s, cpu_s), (decide_s, decide_cpu_s) = spent["cycle"], spent["decide"]
+    started = len(found.decision.admissions)
+    return Spent(wall_s, cpu_s, spent["predict"][0], decide_s, decide_cpu_s, started), found
+
+
+def _medians(spent: Sequence[Spent]) -> dict[str, float]:
+    rows = [asdict(each) for each in spent]
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
 
 
 def _parts(cards: int, url: str, folder: Path):
@@ -174,7 +197,7 @@ def _parts(cards: int, url: str, folder: Path):
     ]
     return LoopParts(
         spool=spool,
-        cluster=InMemoryCluster(states, lambda launch: 1e6, lambda key, others: 1.1),
+        cluster=InMemoryCluster(states, lambda _launch: 1e6, lambda _key, _others: 1.1),
         policy=policy_named("colocate", settings.rules),
         forecaster=Forecaster(client, settings.prediction, remembered.profiles),
         delivery=Delivery(spool, Outbox(folder / "outbox.db"), client),
@@ -187,12 +210,12 @@ def _keys(folder: Path) -> list[str]:
     return json.loads((folder.parent / "keys.json").read_text())
 
 
-def _occupy(parts, loop, cards: int, keys: Sequence[str], chance: random.Random) -> None:
+def _occupy(parts, loop, keys: Sequence[str], chance: random.Random) -> None:
     """Put one job on every card but each hundredth, as if the loop had started it long ago."""
+    from scheduler_client.jobs.job_forms import launch
     from scheduler_client.jobs.placement_note import PlacementNote
     from scheduler_client.jobs.spool import SpooledJob
     from scheduler_client.jobs.submission import Submission
-    from scheduler_client.jobs.job_forms import launch
     from scheduler_client.loop import _Started
     from scheduler_client.policy.decisions import ALONE, Level
 
@@ -203,7 +226,13 @@ def _occupy(parts, loop, cards: int, keys: Sequence[str], chance: random.Random)
         memory = _memory(keys, key)
         submission = Submission(*_who(chance), key, ("true",), gpu_mem_mib=memory)
         note = PlacementNote(
-            "colocate", (card.card_id,), (memory,), Level.MODEL, "alone", True, ALONE
+            policy="colocate",
+            card_ids=(card.card_id,),
+            mem_mib=(memory,),
+            level=Level.MODEL,
+            reason="alone",
+            is_guaranteed=True,
+            slowdown=ALONE,
         )
         job = SpooledJob(f"run{number}", 1, 0.0, 1.0, submission)
         parts.cluster.start(launch(job, note))
@@ -218,13 +247,22 @@ def _memory(keys: Sequence[str], key: str) -> int:
     return 2_000 + 500 * (keys.index(key) % 40)
 
 
-def _submit(parts, count: int, keys: Sequence[str], chance: random.Random) -> None:
+def _submit(
+    parts, count: int, keys: Sequence[str], chance: random.Random, gpu_mem_mib: int | None = None
+) -> None:
+    """Write so many submissions into the spool at once."""
+    from data.wire import dumps
+    from scheduler_client.jobs import spool_sql
     from scheduler_client.jobs.submission import Submission
 
+    rows = []
     for _ in range(count):
         key, gpus = chance.choice(keys), chance.choice([1] * 9 + [4])
-        memory = _memory(keys, key)
-        parts.spool.submit(Submission(*_who(chance), key, ("true",), gpus=gpus, gpu_mem_mib=memory))
+        memory = gpu_mem_mib or _memory(keys, key)
+        job = Submission(*_who(chance), key, ("true",), gpus=gpus, gpu_mem_mib=memory)
+        rows.append((f"job-{chance.randrange(10**12):012d}", time.time(), dumps(job)))
+    with parts.spool._transaction() as connection:
+        connection.executemany(spool_sql.SUBMIT, rows)
 
 
 def _pending(parts) -> int:
