@@ -70,7 +70,7 @@ def holds_of(wanted: Iterable[Wanted], view: ClusterView, latest_end: Mapping[st
     holds: list[Hold] = []
     taken: set[str] = set()
     for one in wanted:
-        fixed = one.reservation.card_ids
+        fixed = tuple(c for c in one.reservation.card_ids if c not in taken)
         cards = [card for card in view.cards if card.card_id not in taken]
         hold = Hold(one.pending.job.job_id, fixed) if fixed else _soonest(one, cards, running, view)
         if hold is not None:

@@ -122,3 +122,9 @@ def test_sick_cards_are_not_kept(view, a_pending):
     sick = replace(reserved(view), cards=tuple(replace(c, is_healthy=False) for c in view.cards))
     decision = decide(with_small(sick, a_pending), {}, RULES)
     assert {w.reason for w in decision.waiting} == {Reason.HEALTH}
+
+
+def test_a_card_that_is_kept_twice_is_kept_for_whom_it_was_first(view, a_pending):
+    kept = (Reservation("gang", 1.0, ("gpu1",)), Reservation("small", 2.0, ("gpu1",)))
+    later = replace(with_small(view, a_pending), reservations=kept)
+    assert decide(later, {}, RULES).admissions == ()
