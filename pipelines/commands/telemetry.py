@@ -58,9 +58,8 @@ def pull(
 
     from data.joblog_signals import SignalTable
     from data.settings import Settings
-    from pipelines.retraining.report import log_to_stderr
     from pipelines.services.shutdown import Shutdown
-    from pipelines.telemetry.pull import follow
+    from pipelines.telemetry.pull import follow, log_to_stderr
     from pipelines.telemetry.pull import pull as pulled
 
     settings = Settings.from_mapping(os.environ, Path.cwd())

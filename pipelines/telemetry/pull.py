@@ -14,6 +14,7 @@ from data.prometheus.job_signals import JobSignals, Sharing, job_signals
 from data.prometheus.source import SampleSource
 
 LOG = logging.getLogger("colocast.telemetry")
+LINE = "%(asctime)s %(levelname)s %(message)s"
 PAGE = 200
 LONGEST_PAUSE_S = 60.0
 
@@ -50,6 +51,15 @@ class Pulled:
         if self.dropped.get("out of range"):
             lines.append("        (out of range: is a percent configured as a ratio?)")
         return "\n".join(lines)
+
+
+def log_to_stderr() -> None:
+    """Send the events to stderr, one a line, beginning with the local time."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(LINE))
+    LOG.handlers = [handler]
+    LOG.setLevel(logging.INFO)
+    LOG.propagate = False
 
 
 def pull(table: SignalTable, source: SampleSource, config: TelemetryConfig, now: float) -> Pulled:
