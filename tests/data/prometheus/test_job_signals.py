@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data.dcgm import ALLOCATION_INFO, FB_USED, GPU_UTIL, PCIE_RX_BYTES, PCIE_TX_BYTES, SM_ACTIVE
 from data.domain import PROFILE_COLUMNS, FinishedJob, Outcome, Segment
@@ -166,3 +168,19 @@ def test_what_may_be_older_than_the_job_is_left_out():
     usage = gpu(GPU_UTIL, np.where(T <= 30, 0, 50))
     (own,) = found(job(), held(T), usage, config=config)
     assert own.signals["gpu_util_mean"] == pytest.approx(0.5)
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=13, max_size=13),
+    st.lists(st.sampled_from([2147483632.0, 9.3e18, np.nan, np.inf, -1.0, 250.0]), max_size=5),
+    st.integers(0, 3),
+)
+def test_copies_and_what_is_no_reading_never_change_a_signal(values, junk, copies):
+    plain = found(job(), held(T), gpu(GPU_UTIL, values))[0]
+    more = [gpu(GPU_UTIL, values, pod=f"p{n}") for n in range(copies)]
+    if junk:
+        more.append(gpu(GPU_UTIL, junk, times=T[: len(junk)] + 5.0, pod="x"))
+    other = found(job(), held(T), gpu(GPU_UTIL, values), *more)[0]
+    assert other.signals == plain.signals
+    assert all(0 <= value <= 1 for value in other.signals.values())
+    assert sum(other.dropped.values()) == len(junk)
