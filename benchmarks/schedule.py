@@ -31,7 +31,7 @@ FEW = ("fifo_fixed", "fifo_pooled", "sjf_oracle", "colocate", "colocate_oracle")
 """Policies at loads at which no target speaks of the others."""
 
 SEVERAL = (*FEW, "fair_share", "tiresias", "lucid")
-ALL = (*SEVERAL, "fifo_shared", "qssf", "colocate_frozen", "colocate_gentle")
+ALL = (*SEVERAL, "fifo_shared", "srpt_oracle", "qssf", "colocate_frozen", "colocate_gentle")
 BUSIEST_WEEK = 7
 """Of Philly, by GPU time that arrives."""
 

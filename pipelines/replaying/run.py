@@ -9,6 +9,7 @@ from pipelines.replaying.workloads import CARD_MEM_MIB, Workloads
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
+from scheduler_client.baselines.remaining import LeastRemaining
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
 from scheduler_client.policy.decide import PolicyRules
@@ -84,6 +85,7 @@ POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "fifo_pooled": lambda _: FifoPooled(),
     "fifo_shared": lambda replay: FifoShared(replay.workloads.truth.fits),
     "sjf_oracle": lambda _: sjf_oracle(),
+    "srpt_oracle": lambda _: LeastRemaining(),
     "qssf": lambda _: qssf(),
     "tiresias": lambda _: Tiresias(),
     "lucid": lambda replay: Lucid(replay.scores, replay.workloads.truth.fits),

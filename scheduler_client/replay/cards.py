@@ -54,6 +54,11 @@ class Cards:
         first = self._first[card]
         return self._second[card] if first == job else first
 
+    def residents(self, card: int) -> list[int]:
+        """Return the jobs on `card`, who came first at the front."""
+        both = (self._first[card], self._second[card])
+        return [job for job in both if job != NOBODY]
+
     def take_empty(self, count: int) -> list[int]:
         """Return `count` empty cards, which stay empty until `enter`."""
         return self.empty[-count:][::-1] if count else []

@@ -14,6 +14,7 @@ from scheduler_client.policy.tolerance import ToleranceRule, tolerance
 from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
+from scheduler_client.replay.reclaiming import Reclaiming, ReclaimRules
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.spreading import Spreading, SpreadRules
 from scheduler_client.replay.truth import Flags, Floats
@@ -37,6 +38,7 @@ class ColocateRules:
         Tolerated at least, whatever the pressure, for a best-effort job of the lowest level: it
         is soon done, or soon of a higher level (>= 1).
     eviction : EvictionRules
+    reclaim : ReclaimRules
     spread : SpreadRules
     observe_s : float
         After so long beside a neighbour, a job's speed is trusted as a measurement.
@@ -46,6 +48,7 @@ class ColocateRules:
     guaranteed_slowdown: float = 1.05
     fresh_slowdown: float = 1.7
     eviction: EvictionRules = field(default_factory=EvictionRules)
+    reclaim: ReclaimRules = field(default_factory=ReclaimRules)
     spread: SpreadRules = field(default_factory=SpreadRules)
     observe_s: float = 300.0
 
@@ -93,6 +96,8 @@ class Colocate:
         self._held = [0] * len(simulation.site.quotas)
         self._asked = [0] * len(simulation.site.quotas)
         self._victims = Victims(simulation, self._running, self._rules.eviction)
+        self._reclaiming = Reclaiming(simulation, self._running, self._borrows, self._rules.reclaim)
+        self._look_s = float("inf")  # when to look again at queues below their quota
         self._spreading = Spreading(simulation, self._running, self._rules.spread)
         self._watched: list[tuple[float, int, int, int]] = []
         self._evicted: list[int] = []
@@ -114,6 +119,9 @@ class Colocate:
     def schedule(self) -> None:
         """Learn from who has been together long enough, then start what can."""
         self._observe()
+        if self._simulation.now >= self._look_s:
+            self._look_s = float("inf")
+            self._pending.freed()
         if not self._pending.jobs:
             self._spread()
             return
@@ -149,10 +157,10 @@ class Colocate:
         level = self._rules.eviction.level(self._simulation.attained_s(job) * gpus)
         if level == 0:  # so short a job does not slow its neighbour for long
             best_effort = max(best_effort, self._rules.fresh_slowdown)
-        if self._held[queue] + gpus <= self._simulation.site.quotas[queue]:
-            level = 0
+        in_quota = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
+        level = 0 if in_quota else level
         most = guaranteed if is_light else best_effort
-        like = workload, gpus, most, level
+        like = workload, gpus, most, -1 if in_quota else level
         if like in self._refused:
             return False
         bounds = Tolerances(most, best_effort, guaranteed)
@@ -160,6 +168,8 @@ class Colocate:
         cards = joined_cards(self._simulation, gpus, mates)
         if cards is None and self._make_room(gpus, level, mates):
             cards = joined_cards(self._simulation, gpus, mates)
+        if cards is None and in_quota:
+            cards = self._reclaimed(gpus, mates)
         if cards is None:
             self._refused.add(like)
             return False
@@ -178,9 +188,22 @@ class Colocate:
             self._evict(victim)
         return victims is not None
 
-    def _evict(self, job: int) -> None:
+    def _reclaimed(self, gpus: int, mates: Mates) -> list[int] | None:
+        """Take back for a queue below its quota what others have borrowed, or look again soon."""
+        for victim in self._reclaiming.chosen(gpus, mates) or ():
+            self._evict(victim, "for the nominal quota of another queue")
+        cards = joined_cards(self._simulation, gpus, mates)
+        if cards is None and self._look_s == float("inf"):
+            self._look_s = self._simulation.now + self._rules.reclaim.every_s
+            self._simulation.wake(self._look_s)
+        return cards
+
+    def _borrows(self, queue: int) -> bool:
+        return self._held[queue] > self._simulation.site.quotas[queue]
+
+    def _evict(self, job: int, reason: str = "for a job that has had less") -> None:
         simulation = self._simulation
-        simulation.evict(job, "for a job that has had less")
+        simulation.evict(job, reason)
         self._held[simulation.queue[job]] -= simulation.gpus[job]
         del self._running[job]
         self._evicted.append(job)

@@ -7,6 +7,7 @@ from data.errors import SettingError
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
+from scheduler_client.baselines.remaining import LeastRemaining
 from scheduler_client.baselines.shortest import GroupMeans, qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
 from scheduler_client.replay.simulation import Costs
@@ -50,6 +51,14 @@ def test_blind_sharing_respects_memory(toy_replay):
 def test_oracle_starts_the_shortest_and_passes_a_gang_that_does_not_fit(toy_replay):
     jobs = [(0, 10, 1, 0, 0), (1, 2, 2, 0, 0), (1, 3, 1, 0, 0), (2, 5, 1, 0, 0), (2, 4, 1, 0, 0)]
     assert started(toy_replay(jobs), sjf_oracle()) == [0, 13, 1, 8, 4]
+
+
+def test_least_remaining_evicts_who_has_more_left_and_pays_for_it(toy_replay):
+    jobs = [(0, 1000, 1, 0, 0), (100, 50, 1, 0, 0), (110, 940, 1, 0, 0)]
+    simulation = toy_replay(jobs, cards=1, costs=Costs(checkpoint_s=60, restart_s=5))
+    assert started(simulation, LeastRemaining()) == [0, 100, 160]
+    assert simulation.evictions == [1, 0, 0]
+    assert simulation.finish_s == [1120 + 1000 - 60 + 5, 150, 1100]
 
 
 def test_group_means_fall_back_to_the_queue_and_then_to_everybody(toy_replay):

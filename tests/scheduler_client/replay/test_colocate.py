@@ -5,6 +5,7 @@ import pytest
 
 from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.replay.colocate import Colocate, ColocateRules
+from scheduler_client.replay.reclaiming import ReclaimRules
 from scheduler_client.replay.simulation import Costs
 from scheduler_client.replay.spreading import SpreadRules
 from scheduler_client.replay.victims import EvictionRules
@@ -140,3 +141,26 @@ def test_slowed_job_moves_to_a_card_that_nobody_waits_for(toy_replay):
     stayed = replayed(toy_replay, jobs, policy(slowdown, spread=never), slowdown, **site)
     assert sum(moved.evictions) >= 1
     assert max(moved.finish_s) < max(stayed.finish_s)
+
+
+def test_queue_below_its_quota_takes_back_what_was_borrowed_after_the_grace(toy_replay):
+    jobs = [(0, 1000, 1, 0, 0), (0, 1000, 1, 0, 0), (30, 50, 1, 1, 0)]
+    chosen = policy(BAD, reclaim=ReclaimRules(grace_s=100, every_s=10))
+    simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(1, 1))
+    assert simulation.first_start_s[2] == 100
+    assert sorted(simulation.evictions) == [0, 0, 1]
+
+
+def test_reclaim_spares_queues_within_their_quota(toy_replay):
+    jobs = [(0, 1000, 1, 0, 0), (0, 1000, 1, 1, 0), (0, 1000, 1, 1, 0), (500, 50, 2, 2, 0)]
+    chosen = policy(BAD, reclaim=ReclaimRules(grace_s=0, every_s=10))
+    simulation = replayed(toy_replay, jobs, chosen, BAD, cards=3, quotas=(1, 0, 2))
+    assert simulation.evictions[:3] == [0, 1, 1]
+    assert simulation.first_start_s[3] == 500
+
+
+def test_reclaim_evicts_nobody_where_it_does_not_help(toy_replay):
+    jobs = [(0, 1000, 1, 0, 0), (0, 1000, 1, 1, 0), (500, 50, 2, 2, 0)]
+    chosen = policy(BAD, reclaim=ReclaimRules(grace_s=0, every_s=10))
+    simulation = replayed(toy_replay, jobs, chosen, BAD, cards=2, quotas=(1, 0, 2))
+    assert simulation.evictions == [0, 0, 0]
