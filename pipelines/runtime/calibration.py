@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from features.evidence import evidence_groups
 from pipelines.runtime.rows import Floats, JobRows
@@ -24,15 +25,15 @@ class HeldOut:
         Log runtime observed minus predicted.
     groups : Series of str, length 2 n
         ``features.evidence.EVIDENCE_GROUPS``.
-    weights : float64 array of shape (2 n,)
-        A batch of m jobs counts as much as the root of m jobs: its jobs end alike.
+    batch : uint64 array of shape (2 n,)
+        Equal for the jobs of one batch.
     low, high : float64 array of shape (2 n,)
         The user's own range, which intervals always hold; 0 for a cluster model.
     """
 
     residuals: Floats
     groups: "pd.Series[str]"
-    weights: Floats
+    batch: NDArray[np.uint64]
     low: Floats
     high: Floats
 
@@ -43,8 +44,6 @@ class HeldOut:
         raw = [runtime_log(cluster, user, part.features) for part in asked]
         residuals = [part.runtime_log - value for part, value in zip(asked, raw, strict=True)]
         groups = [evidence_groups(part.features) for part in asked]
-        _, batch, sizes = np.unique(rows.at_start.batch, return_inverse=True, return_counts=True)
-        weights = 1 / np.sqrt(sizes[batch])
         ranges = [
             user_range(value, part.features) if user is not None else _nowhere(len(value))
             for part, value in zip(asked, raw, strict=True)
@@ -53,10 +52,26 @@ class HeldOut:
         return cls(
             residuals=np.concatenate(residuals),
             groups=pd.concat(groups, ignore_index=True),
-            weights=np.tile(weights, len(asked)),
+            batch=np.tile(rows.at_start.batch, len(asked)),
             low=low,
             high=high,
         )
+
+    @property
+    def weights(self) -> Floats:
+        """How much each row counts: a batch of m jobs as much as the root of m jobs.
+
+        The jobs of a batch end alike, so they are not m pieces of evidence.
+        """
+        _, batch, sizes = np.unique(self.batch, return_inverse=True, return_counts=True)
+        return np.asarray(np.sqrt(2 / sizes[batch]))  # each job is there twice
+
+    def where(self, jobs: NDArray[np.bool_]) -> "HeldOut":
+        """Return the jobs where a mask of shape (n,) holds."""
+        rows = np.tile(jobs, 2)
+        groups = self.groups[rows].reset_index(drop=True)
+        parts = (part[rows] for part in (self.batch, self.low, self.high))
+        return HeldOut(self.residuals[rows], groups, *parts)
 
     def table(self, drift: float = 1.0) -> pd.DataFrame:
         """Return the quantiles of the residuals, widened by a factor."""

@@ -78,20 +78,21 @@ def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTIN
         wanted = f"at least {FEWEST_JOBS}; until then every answer is a cold start"
         raise SettingError(f"found {len(rows)} finished jobs to learn runtimes, wanted {wanted}")
     old, held_out = rows.divided(NEWEST_SHARE)
-    between, judged = held_out.divided(0.5)
+    is_judged = held_out.newest(0.5)
     facts = _facts(rows.at_start, boosting)
     boosters = boosted(old.at_start, seed, boosting)
     final = boosted(rows.at_start, seed, boosting)
     raw = [_bundle(booster, old.at_start, _flat(), facts) for booster in boosters]
     early, served = [], []
     for layer, user in enumerate((None, raw[1])):
-        table = HeldOut.of(between, raw[0], user).table()
-        widening = drift(table, HeldOut.of(judged, raw[0], user), COVERAGE)
-        newest = HeldOut.of(held_out, raw[0], user).table(widening)
+        told = HeldOut.of(held_out, raw[0], user)
+        table = told.where(~is_judged).table()
+        widening = drift(table, told.where(is_judged), COVERAGE)
+        newest = told.table(widening)
         early.append(_bundle(boosters[layer], old.at_start, table, facts))
         noted = {**facts, "drift": f"{widening:.3f}"}
         served.append(_bundle(final[layer], rows.at_start, newest, noted))
-    return RuntimeModels(served[0], served[1], judged, (early[0], early[1]))
+    return RuntimeModels(served[0], served[1], held_out.where(is_judged), (early[0], early[1]))
 
 
 def _flat() -> pd.DataFrame:

@@ -85,10 +85,15 @@ class JobRows:
 
     def divided(self, share: float) -> "tuple[JobRows, JobRows]":
         """Return the older jobs, and the `share` that finished last."""
+        newest = self.newest(share)
+        return self.where(~newest), self.where(newest)
+
+    def newest(self, share: float) -> Flags:
+        """Return a mask of shape (n,) of the `share` that finished last, of one job at least."""
         order = np.argsort(self.at_start.finish_time, kind="stable")
         newest = np.zeros(len(self), dtype=bool)
         newest[order[len(self) - max(1, round(share * len(self))) :]] = True
-        return self.where(~newest), self.where(newest)
+        return newest
 
 
 def job_rows(jobs: pd.DataFrame) -> JobRows:

@@ -6,14 +6,16 @@ from pipelines.runtime.calibration import LARGEST_DRIFT, SMALLEST_DRIFT, HeldOut
 from serving.inference.residuals import LEVEL
 
 
-def held_out(residuals, weights=None, reach=0.0):
+def held_out(residuals, batch=None, reach=0.0):
+    """Each residual twice, at start and at submission."""
+    residuals = np.tile(residuals, 2)
     n = len(residuals)
     return HeldOut(
         residuals=np.asarray(residuals, np.float64),
         groups=pd.Series(["none"] * n, dtype="str"),
-        weights=np.ones(n) if weights is None else np.asarray(weights, np.float64),
-        low=np.zeros(n) - reach,
-        high=np.zeros(n) + reach,
+        batch=np.tile(np.arange(n // 2) if batch is None else batch, 2).astype(np.uint64),
+        low=-np.tile(reach, n // np.size(reach)),
+        high=np.tile(reach, n // np.size(reach)),
     )
 
 
@@ -40,8 +42,8 @@ def test_what_the_users_range_holds_lets_the_interval_shrink_within_bounds():
 def test_one_large_batch_does_not_decide_how_wide_intervals_are():
     batch = np.full(2000, 6.0)
     residuals = np.concatenate([NORMAL, batch])
-    by_batch = np.concatenate([np.ones(2000), np.full(2000, 2000**-0.5)])
-    tables = [held_out(residuals, weights).table() for weights in (None, by_batch)]
+    batches = np.minimum(np.arange(4000), 2000)
+    tables = [held_out(residuals, batch).table() for batch in (None, batches)]
     upper = [np.interp(0.9, table[LEVEL], table["none"]) for table in tables]
     assert upper[0] == pytest.approx(6)
     assert upper[1] < 2
