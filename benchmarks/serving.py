@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.serving_bench import Bench, made
-from benchmarks.serving_in_process import forest_rows, memory_rows
+from benchmarks.serving_in_process import (
+    forest_rows,
+    memory_rows,
+    pair_rows,
+    placement_rows,
+)
 from benchmarks.serving_latency import latency_rows
 from benchmarks.serving_process_rows import (
     object_rows,
@@ -28,13 +33,15 @@ from benchmarks.serving_wrk import ABSENT, is_installed
 PARTS: Mapping[str, Callable[[Bench], Iterable[Row]]] = {
     "forest": forest_rows,
     "memory": memory_rows,
+    "pairs": pair_rows,
+    "computing": placement_rows,
     "latency": latency_rows,
     "throughput": throughput_rows,
     "start": start_rows,
     "swap": swap_rows,
     "objects": object_rows,
 }
-WITHOUT_WRK = ("forest", "memory")
+WITHOUT_WRK = ("forest", "memory", "pairs", "computing")
 SOAK_MINUTES, SHORT_SOAK_MINUTES = 30.0, 0.5
 
 

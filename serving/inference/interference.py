@@ -1,5 +1,6 @@
 """From a trained bundle and two profiles to the slowdown of a job beside a neighbour; pure."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -94,21 +95,56 @@ def novelty(bundle: Bundle, at: NDArray[np.intp]) -> NDArray[np.str_]:
         The first that holds of ``pair``, ``family_pair``, ``measured``, ``few_measured``,
         ``configuration`` and ``family``.
     """
-    if SEEN_TABLE not in bundle.tables:
-        return np.full(len(at), NEW_FAMILY)
-    profiles, seen = bundle.tables[PROFILES_TABLE], bundle.tables[SEEN_TABLE]
-    is_new = ~profiles["job_key"].isin(seen["job_key"]).to_numpy()[at]
-    least = np.where(is_new, _measured(bundle, profiles)[at], np.inf).min(axis=1)
-    old_family = profiles["family"].isin(seen["family"]).to_numpy()[at].all(axis=1)
-    old = ~is_new.any(axis=1)
-    ladder = {
-        NEW_PAIR: old & _families_met(bundle, profiles, at),
-        NEW_FAMILY_PAIR: old,
-        MEASURED: least >= WELL_MEASURED,
-        FEW_MEASURED: least >= 1,
-        NEW_CONFIGURATION: old_family,
-    }
-    return np.select(list(ladder.values()), list(ladder), NEW_FAMILY)
+    return Novelty.of(bundle).kinds(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Novelty:
+    """How new each of m profiled jobs is to a bundle.
+
+    Attributes
+    ----------
+    is_new, is_old_family : bool array of shape (m,)
+        Whether the key was not learnt from; whether its family was.
+    neighbours : float64 array of shape (m,)
+        Beside how many the job was measured since training.
+    family : intp array of shape (m,)
+        Position in `met`.
+    met : bool array of shape (f, f)
+        Which families were learnt together; of the last nothing is known.
+    """
+
+    is_new: NDArray[np.bool_]
+    is_old_family: NDArray[np.bool_]
+    neighbours: NDArray[np.float64]
+    family: NDArray[np.intp]
+    met: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> "Novelty":
+        """Return how new the bundle's profiles are to it."""
+        profiles = bundle.tables[PROFILES_TABLE]
+        seen = bundle.tables.get(SEEN_TABLE, pd.DataFrame({"job_key": [], "family": []}))
+        return cls(
+            ~profiles["job_key"].isin(seen["job_key"]).to_numpy(np.bool_),
+            profiles["family"].isin(seen["family"]).to_numpy(np.bool_),
+            _measured(bundle, profiles),
+            *_families_met(bundle, profiles),
+        )
+
+    def kinds(self, at: NDArray[np.intp]) -> NDArray[np.str_]:
+        """Return the kind of each pair; see `novelty`."""
+        is_new = self.is_new[at]
+        least = np.where(is_new, self.neighbours[at], np.inf).min(axis=1)
+        old = ~is_new.any(axis=1)
+        ladder = {
+            NEW_PAIR: old & self.met[self.family[at[:, 0]], self.family[at[:, 1]]],
+            NEW_FAMILY_PAIR: old,
+            MEASURED: least >= WELL_MEASURED,
+            FEW_MEASURED: least >= 1,
+            NEW_CONFIGURATION: self.is_old_family[at].all(axis=1),
+        }
+        return np.select(list(ladder.values()), list(ladder), NEW_FAMILY)
 
 
 def _measured(bundle: Bundle, profiles: pd.DataFrame) -> NDArray[np.float64]:
@@ -121,17 +157,17 @@ def _measured(bundle: Bundle, profiles: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _families_met(
-    bundle: Bundle, profiles: pd.DataFrame, at: NDArray[np.intp]
-) -> NDArray[np.bool_]:
+    bundle: Bundle, profiles: pd.DataFrame
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return each profile's family, and which were learnt together; without the table all."""
     if SEEN_FAMILIES_TABLE not in bundle.tables:
-        return np.ones(len(at), dtype=np.bool_)
+        return np.zeros(len(profiles), dtype=np.intp), np.ones((1, 1), dtype=np.bool_)
     met = bundle.tables[SEEN_FAMILIES_TABLE]
     names = pd.Index(met["family"].unique())
-    together = np.zeros((len(names) + 1, len(names) + 1), dtype=np.bool_)  # the last: never met
+    together = np.zeros((len(names) + 1, len(names) + 1), dtype=np.bool_)
     sides = [names.get_indexer(met[side]) for side in ("family", "neighbour_family")]
     together[sides[0], sides[1]] = True
-    code = names.get_indexer(profiles["family"])
-    return np.asarray(together[code[at[:, 0]], code[at[:, 1]]])
+    return names.get_indexer(profiles["family"]), together
 
 
 def calibration_groups(

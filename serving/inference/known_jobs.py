@@ -18,7 +18,7 @@ from features.effect_tables import effects_from
 from features.pairs import PAIR_COLUMNS, pair_values
 from serving.inference.bundle import Bundle, Floats, interval_arrays
 from serving.inference.estimates import estimates_of
-from serving.inference.interference import calibration_groups, novelty
+from serving.inference.interference import Novelty, calibration_groups
 from serving.inference.interference_rows import (
     EFFECT_COLUMN,
     KNOWN_COLUMN,
@@ -55,6 +55,7 @@ class KnownJobs:
         self._effects, self._is_old = _effects(bundle)
         columns = (*PAIR_COLUMNS, *REDUCED_COLUMNS, KNOWN_COLUMN, EFFECT_COLUMN)
         self._columns = np.array([columns.index(name) for name in bundle.spec.features])
+        self._novelty = Novelty.of(bundle)
         self._quantiles: dict[tuple[str, str], tuple[float, float]] = {}
 
     def has(self, job_key: str, gpu_model: str) -> bool:
@@ -92,7 +93,7 @@ class KnownJobs:
 
     def _bounds(self, at: NDArray[np.intp]) -> Floats:
         """Return the residual quantiles of each pair, shape (n, 2)."""
-        kinds, gpu_models = novelty(self._bundle, at), self._gpu_model[at[:, 0]]
+        kinds, gpu_models = self._novelty.kinds(at), self._gpu_model[at[:, 0]]
         groups = list(zip(kinds.tolist(), gpu_models.tolist(), strict=True))
         for group in set(groups) - self._quantiles.keys():
             self._quantiles[group] = _quantiles_of(self._bundle, *group)
