@@ -199,9 +199,10 @@ def test_sigterm_ends_the_jobs_and_the_next_start_runs_them_again(
 def test_a_scheduler_that_is_killed_loses_nothing_and_counts_nothing_twice(
     scheduler, mortal_service, spool, eventually, tmp_path
 ):
-    pids = tmp_path / "pids"
+    pids, go = tmp_path / "pids", tmp_path / "go"
     script = (
-        f"import os, time; open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(0.8)"
+        f"import os, time; open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.02)"
     )
     long = submitted("--gpu-mem-mib", "9", "--", sys.executable, "-c", script)
     short = [submitted("--gpu-mem-mib", "9", "--", "sleep", "0.05") for _ in range(3)]
@@ -210,6 +211,7 @@ def test_a_scheduler_that_is_killed_loses_nothing_and_counts_nothing_twice(
     first.process.kill()
     first.process.wait()
     eventually(lambda: not Path(f"/proc/{pids.read_text().split()[0]}").exists(), 5.0)
+    go.touch()
     assert scheduler("--until-empty").ended() == 0
     delivered = Counter(
         (j["job_id"], j["attempt"], j["outcome"]) for j in mortal_service.delivered()
