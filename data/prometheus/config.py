@@ -97,7 +97,8 @@ class TelemetryConfig:
         instance carries the UUID of the whole card.
     delay_s : float
         How old a sample may be when it is scraped. So much at the beginning of each interval is
-        left out: it may still show who was there before. dcgm-exporter: its collect interval.
+        left out: it may still show who was there before. By default dcgm-exporter's own collect
+        interval.
     settle_s : float
         A job is looked up no sooner than this after its end, when its last scrape has arrived.
     slack_s : float
@@ -115,7 +116,7 @@ class TelemetryConfig:
     allocation: AllocationLabels = field(default_factory=AllocationLabels)
     uuid_label: str = dcgm.UUID_LABEL
     match: Mapping[str, str] = field(default_factory=lambda: {"GPU_I_ID": ""})
-    delay_s: float = 0.0
+    delay_s: float = 30.0
     settle_s: float = 60.0
     slack_s: float = 5.0
     longest_gap_s: float = 60.0

@@ -19,7 +19,7 @@ from data.prometheus.job_signals import (
 )
 from tests.data.prometheus.memory_source import MemorySource, held, series
 
-CONFIG = TelemetryConfig(longest_gap_s=15.0)
+CONFIG = TelemetryConfig(delay_s=0.0, longest_gap_s=15.0)
 T = np.arange(0, 121, 10.0)
 
 
@@ -103,7 +103,7 @@ def test_a_card_with_two_uuids_is_not_known_until_the_right_scheduler_is_named()
     )  # fmt: skip
     both = [mine, held(T, "GPU-2"), gpu(GPU_UTIL, 40), gpu(GPU_UTIL, 90, "GPU-2")]
     assert found(job(), *both)[0].note == NO_ALLOCATION
-    here = TelemetryConfig(allocation=AllocationLabels(match={"cluster": "here"}))
+    here = TelemetryConfig(delay_s=0.0, allocation=AllocationLabels(match={"cluster": "here"}))
     assert found(job(), *both, config=here)[0].signals["gpu_util_mean"] == pytest.approx(0.4)
 
 
@@ -140,7 +140,7 @@ def test_the_first_reading_with_samples_counts_under_whatever_name():
 
 
 def test_a_signal_may_come_from_an_expression():
-    config = TelemetryConfig({"sm_active": (Reading("percent", query="expression"),)})
+    config = TelemetryConfig({"sm_active": (Reading("percent", query="expression"),)}, delay_s=0.0)
     (own,) = found(job(), held(T), gpu("expression", 12), config=config)
     assert own.signals["sm_active_mean"] == pytest.approx(0.12)
 
@@ -148,7 +148,7 @@ def test_a_signal_may_come_from_an_expression():
 def test_a_signal_whose_samples_cover_too_little_is_missing():
     few = gpu(GPU_UTIL, [40, 40], times=[20.0, 40.0])  # 30 of 100 s
     assert found(job(), held(T), few)[0].note == NO_SAMPLES
-    patient = TelemetryConfig(longest_gap_s=15.0, least_coverage=0.25)
+    patient = TelemetryConfig(delay_s=0.0, longest_gap_s=15.0, least_coverage=0.25)
     assert found(job(), held(T), few, config=patient)[0].samples == 2
 
 

@@ -16,7 +16,7 @@ from tests.prometheus import exporter, free_port, prometheus
 
 LONG = 12_500  # seconds, one sample each: more than the 11,000 points of one range query
 BEGAN = 1_700_000_000.0
-CONFIG = TelemetryConfig(longest_gap_s=30.0)
+CONFIG = TelemetryConfig(delay_s=0.0, longest_gap_s=30.0)
 
 
 class Past:

@@ -23,7 +23,7 @@ from pipelines.telemetry.profiles import profiles_by_sharing, profiles_text, sto
 from pipelines.telemetry.pull import Pulled, follow, pull
 from tests.data.prometheus.memory_source import MemorySource, held, series
 
-CONFIG = TelemetryConfig(longest_gap_s=15.0, settle_s=60.0)
+CONFIG = TelemetryConfig(delay_s=0.0, longest_gap_s=15.0, settle_s=60.0)
 T = np.arange(0, 1001, 10.0)
 
 
