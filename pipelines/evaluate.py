@@ -1,7 +1,7 @@
 """What ``colocast evaluate`` can be asked for: each model's rows of metrics, on its own splits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +9,7 @@ import pandas as pd
 from data.errors import SettingError
 from data.settings import Settings
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
+from pipelines.judged import Keep, dropped
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
 from pipelines.progress import progress
 
@@ -46,7 +47,7 @@ class Question:
     all_rows: bool = False
 
 
-def interference_rows(question: Question, settings: Settings) -> Rows:
+def interference_rows(question: Question, settings: Settings, keep: Keep = dropped) -> Rows:
     """Measure the interference model by pair, configuration and family, or on a test set."""
     from pipelines.interference.evaluate import (  # noqa: PLC0415 - one model at a time
         OUTER_FOLDS,
@@ -57,13 +58,15 @@ def interference_rows(question: Question, settings: Settings) -> Rows:
 
     if question.test is not None:
         train, test = _given(question, settings, initial_runs)
-        return [evaluate_given_interference(train, test, SEED)]
+        return [evaluate_given_interference(train, test, SEED, keep=keep)]
     runs = initial_runs(settings, question.data)
     plan = Plan(question.measured, ALL_ROWS if question.all_rows else AuditRules())
-    return evaluate_interference(runs, question.splits or tuple(OUTER_FOLDS), SEED, plan=plan)
+    return evaluate_interference(
+        runs, question.splits or tuple(OUTER_FOLDS), SEED, plan=plan, keep=keep
+    )
 
 
-def memory_rows(question: Question, settings: Settings) -> Rows:
+def memory_rows(question: Question, settings: Settings, keep: Keep = dropped) -> Rows:
     """Measure the memory model by configuration and by extrapolation, or on a test set."""
     from pipelines.memory.evaluate import (  # noqa: PLC0415 - one model at a time
         SPLITS,
@@ -73,12 +76,12 @@ def memory_rows(question: Question, settings: Settings) -> Rows:
 
     if question.test is not None:
         train, test = _given(question, settings, initial_memory_runs)
-        return [evaluate_given_memory(train, test, SEED)]
+        return [evaluate_given_memory(train, test, SEED, keep=keep)]
     runs = initial_memory_runs(settings, question.data)
-    return evaluate_memory(runs, question.splits or SPLITS, SEED)
+    return evaluate_memory(runs, question.splits or SPLITS, SEED, keep=keep)
 
 
-def demand_rows(question: Question, settings: Settings) -> Rows:
+def demand_rows(question: Question, settings: Settings, keep: Keep = dropped) -> Rows:
     """Measure the demand forest on architectures that it never saw, or on a test set."""
     from pipelines.demand.evaluate import (  # noqa: PLC0415 - one model at a time
         SPLITS,
@@ -88,13 +91,14 @@ def demand_rows(question: Question, settings: Settings) -> Rows:
 
     if question.test is not None:
         train, test = _given(question, settings, initial_memory_runs)
-        return [evaluate_given_demand(train, test, SEED)]
+        return [evaluate_given_demand(train, test, SEED, keep=keep)]
     runs = initial_memory_runs(settings, question.data)
-    return evaluate_demand(runs, question.splits or SPLITS, SEED)
+    return evaluate_demand(runs, question.splits or SPLITS, SEED, keep=keep)
 
 
-def runtime_rows(question: Question, settings: Settings) -> Rows:
-    """Measure the runtime models prequentially, by finish time."""
+def runtime_rows(question: Question, settings: Settings, keep: Keep = dropped) -> Rows:
+    """Measure the runtime models prequentially, by finish time; keeps no answers."""
+    del keep
     from pipelines.runtime.evaluate import evaluate_runtime  # noqa: PLC0415 - one at a time
 
     if question.test is not None:
@@ -108,7 +112,7 @@ def runtime_rows(question: Question, settings: Settings) -> Rows:
     return [dict(row) for row in found]
 
 
-EVALUATIONS: Mapping[str, Callable[[Question, Settings], Rows]] = {
+EVALUATIONS: Mapping[str, Callable[[Question, Settings, Keep], Rows]] = {
     "interference": interference_rows,
     "memory": memory_rows,
     "demand": demand_rows,
@@ -129,6 +133,15 @@ def checked_question(question: Question) -> Question:
     if question.test is not None and (question.data is not None or question.splits):
         raise SettingError("found --train and --test with --data or --split, wanted one or other")
     return question
+
+
+def question_params(question: Question) -> dict[str, str]:
+    """Return what was asked, as parameters of a run; what was left out stays out."""
+    return {
+        name: str(value)
+        for name, value in asdict(question).items()
+        if value not in (None, (), False)
+    }
 
 
 def _given(

@@ -11,7 +11,7 @@ from data.settings import Settings
 
 SHOWN = (
     *("split", "n", "r2", "r2_log", "mae", "within_2x", "under_rate"),
-    *("coverage_90", "width_90_median", "baseline_r2", "ceiling_r2"),
+    *("coverage_90", "coverage_90_worst", "width_90_median", "baseline_r2", "ceiling_r2"),
 )
 
 
@@ -47,6 +47,12 @@ SHOWN = (
     show_default=True,
     help="Interference: whether rows that the label audit quarantines are left out.",
 )
+@click.option(
+    "--mlflow/--no-mlflow",
+    "to_mlflow",
+    default=None,
+    help="Log rows and pictures; default: if there is a tracking store already.",
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the rows.")
 def command(  # noqa: PLR0913 - one argument an option
     *,
@@ -58,18 +64,27 @@ def command(  # noqa: PLR0913 - one argument an option
     from_day: datetime | None,
     measured: str,
     which_rows: str,
+    to_mlflow: bool | None,
     json_path: Path | None,
 ) -> None:
     """Measure MODEL on data that it did not learn from; one row a split.
 
     --json writes a list of flat objects with at least the columns shown (null where one makes
     no sense): R² of values and of logs, mean absolute error, share within a factor of 2, share
-    under-estimated, coverage and median width of the 90 % interval, the best trivial baseline's
+    under-estimated, coverage of the 90 % interval (overall, and of the worst tenth of groups) and
+    its median width, the best trivial baseline's
     R², and the highest R² that the noise allows. Interference of new jobs is reported before any
     of their pairs was measured, and (split NAME_kN) once N pairs of each were. With --train and
     --test it writes one object.
     """
-    from pipelines.evaluate import EVALUATIONS, Question, checked_question
+    from pipelines.evaluate import EVALUATIONS, Question, checked_question, question_params
+    from pipelines.judged import Judged
+    from pipelines.registering.evaluation_log import (
+        EXPERIMENT,
+        Evaluation,
+        has_store,
+        log_evaluation,
+    )
 
     from_time_s = None if from_day is None else from_day.replace(tzinfo=UTC).timestamp()
     names = tuple(name.strip() for name in splits.split(",")) if splits else ()
@@ -85,12 +100,18 @@ def command(  # noqa: PLR0913 - one argument an option
         )
     )
     settings = Settings.from_mapping(os.environ, Path.cwd())
-    rows = EVALUATIONS[model](question, settings)
+    judged: list[Judged] = []
+    rows = EVALUATIONS[model](question, settings, judged.append)
     widths = [max(len(name), *(len(_text(row.get(name))) for row in rows)) for name in SHOWN]
     for cells in (SHOWN, *([_text(row.get(name)) for name in SHOWN] for row in rows)):
         click.echo("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
     if json_path is not None:
         json_path.write_text(json.dumps(rows[0] if test_path is not None else rows, indent=2))
+    if has_store(settings) if to_mlflow is None else to_mlflow:
+        run_id = log_evaluation(
+            settings, Evaluation(model, rows, judged, question_params(question))
+        )
+        click.echo(f"logged in {EXPERIMENT} of {settings.tracking_uri}, run {run_id}", err=True)
 
 
 def _whole_numbers(text: str) -> tuple[int, ...]:

@@ -1,19 +1,19 @@
 """Measure the demand model on configurations and families that it never saw."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from data.errors import SettingError
 from pipelines.demand.fit import DemandOptions, calibrated_demand_bundle, measured_signals
 from pipelines.demand.metrics import demand_rows
+from pipelines.judged import GIVEN, Judged, Keep, checked_splits, dropped, given_fold
 from pipelines.progress import progress
 from pipelines.splits import Fold, memory_configuration_folds, memory_family_folds
 from serving.inference.demand import Signal, demand_estimates_of_rows
 
 SPLITS = ("configuration", "family")
 FOLDS = {"configuration": 5, "family": 20}
-GIVEN = "given"
 
 
 def evaluate_demand(
@@ -21,6 +21,7 @@ def evaluate_demand(
     splits: Sequence[str],
     seed: int,
     options: DemandOptions | None = None,
+    keep: Keep = dropped,
 ) -> list[dict[str, object]]:
     """Return flat rows of metrics for each way of holding out, together and signal by signal.
 
@@ -31,6 +32,8 @@ def evaluate_demand(
         Families are held out one by one, up to twenty.
     seed : int
     options : DemandOptions, optional
+    keep : callable
+        Is given the answers of each split and signal that is a mean.
 
     Returns
     -------
@@ -42,9 +45,7 @@ def evaluate_demand(
     SettingError
         If a split is unknown, or the runs are too few for it.
     """
-    unknown = [name for name in splits if name not in SPLITS]
-    if unknown:
-        raise SettingError(f"found the split {unknown[0]!r}, wanted some of {', '.join(SPLITS)}")
+    checked_splits(splits, SPLITS)
     runs, signals = measured_signals(memory_runs)
     options = options or DemandOptions()
     rows: list[dict[str, object]] = []
@@ -52,12 +53,18 @@ def evaluate_demand(
         make = memory_configuration_folds if name == "configuration" else memory_family_folds
         folds = progress(make(runs, FOLDS[name], seed), f"evaluating demand by {name}")
         parts = [_answers(runs, signals, fold, options, seed) for fold in folds]
-        rows += demand_rows(name, _joined(parts))
+        joined = _joined(parts)
+        _kept(name, joined, runs, signals, keep)
+        rows += demand_rows(name, joined, runs["family"])
     return rows
 
 
 def evaluate_given_demand(
-    train: pd.DataFrame, test: pd.DataFrame, seed: int, options: DemandOptions | None = None
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    seed: int,
+    options: DemandOptions | None = None,
+    keep: Keep = dropped,
 ) -> dict[str, object]:
     """Return one flat row of metrics for a test set, the mean over the signals of both sets.
 
@@ -74,14 +81,14 @@ def evaluate_given_demand(
     """
     learnt, signals = measured_signals(train)
     asked, _ = measured_signals(test)
-    both = pd.concat([learnt, asked], ignore_index=True)
-    positions = pd.RangeIndex(len(both)).to_numpy()
-    fold = Fold(GIVEN, positions[: len(learnt)], positions[len(learnt) :])
+    both, fold = given_fold(learnt, asked)
     known = [signal for signal in signals if asked[signal.name].notna().all()]
     if not known:
         raise SettingError("found no signal that both sets measured, wanted some")
     answers = _answers(both, signals, fold, options or DemandOptions(), seed)
-    return demand_rows(GIVEN, {signal.name: answers[signal.name] for signal in known})[0]
+    named = {signal.name: answers[signal.name] for signal in known}
+    _kept(GIVEN, named, both, known, keep)
+    return demand_rows(GIVEN, named, both["family"])[0]
 
 
 def _answers(
@@ -93,6 +100,27 @@ def _answers(
         name: estimates.assign(observed=asked[name], fold=fold.name).set_axis(fold.test)
         for name, estimates in demand_estimates_of_rows(bundle, asked).items()
     }
+
+
+def _kept(
+    split: str,
+    answers: Mapping[str, pd.DataFrame],
+    runs: pd.DataFrame,
+    signals: Sequence[Signal],
+    keep: Keep,
+) -> None:
+    for signal in signals:
+        if signal.name.endswith("_mean") and signal.name in answers:
+            rows = answers[signal.name]
+            named = rows.assign(group=runs["family"].iloc[rows.index].astype("str"))
+            keep(
+                Judged(
+                    f"{split}:{signal.name}",
+                    signal.name,
+                    named.reset_index(drop=True),
+                    is_ratio=False,
+                )
+            )
 
 
 def _joined(parts: Sequence[dict[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:

@@ -5,32 +5,46 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pipelines.judged import worst_coverage
 from pipelines.metrics import best_baseline, estimate_metrics
 
-ALL_NAMES = ("r2", "within_2x", "rank_correlation", "under_rate", "coverage_90", "baseline_r2")
+ALL_NAMES = (
+    "r2",
+    "within_2x",
+    "rank_correlation",
+    "under_rate",
+    "coverage_90",
+    "coverage_90_worst",
+    "baseline_r2",
+)
 
 
-def demand_rows(split: str, judged: Mapping[str, pd.DataFrame]) -> list[dict[str, object]]:
+def demand_rows(
+    split: str, judged: Mapping[str, pd.DataFrame], families: pd.Series
+) -> list[dict[str, object]]:
     """Return the metrics of held-out profiles.
 
     Parameters
     ----------
     split : str
     judged : mapping of signal to DataFrame
-        ``value``, ``lower``, ``upper``, ``observed``, ``fold`` and ``in_domain``.
+        ``value``, ``lower``, ``upper``, ``observed``, ``fold`` and ``in_domain``, indexed by
+        position in `families`.
+    families : Series of str
 
     Returns
     -------
     list of dict
         First ``<split>``: the means over the signals, with None where a mean over different
         units makes no sense. Then ``<split>:<signal>``: the keys of `estimate_metrics` and
-        `best_baseline`. ``ceiling_r2`` is None: the public sets hold no repeats to tell it.
+        `best_baseline`, and ``coverage_90_worst`` (of the worst tenth of the families).
+        ``ceiling_r2`` is None: the public sets hold no repeats to tell it.
     """
-    rows = [_signal_row(f"{split}:{name}", frame) for name, frame in judged.items()]
+    rows = [_signal_row(f"{split}:{name}", frame, families) for name, frame in judged.items()]
     return [_mean_row(split, rows), *rows]
 
 
-def _signal_row(split: str, rows: pd.DataFrame) -> dict[str, object]:
+def _signal_row(split: str, rows: pd.DataFrame, families: pd.Series) -> dict[str, object]:
     observed = rows["observed"].to_numpy(np.float64)
     total, sizes = rows["observed"].sum(), rows.groupby("fold")["observed"].agg(["sum", "size"])
     others = (total - sizes["sum"]) / (len(rows) - sizes["size"]).clip(lower=1)
@@ -41,6 +55,7 @@ def _signal_row(split: str, rows: pd.DataFrame) -> dict[str, object]:
         **best_baseline(observed, {"constant": constant}),
         "ceiling_r2": None,
         "in_domain_share": float(rows["in_domain"].mean()),
+        "coverage_90_worst": worst_coverage(observed, rows, families.iloc[rows.index]),
     }
 
 

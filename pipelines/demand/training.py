@@ -62,7 +62,7 @@ def train_demand(
     facts = {**provenance_facts(runs), "signals": ", ".join(signal.name for signal in signals)}
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
     judged = {s.name: _with_intervals(held_out[s.name], s) for s in signals}
-    splits = demand_rows("configuration", judged)
+    splits = demand_rows("configuration", judged, runs["family"])
     return bundle, TrainingReport(
         params={**{name: str(value) for name, value in asdict(options).items()}, "seed": str(seed)},
         metrics={_metric_name(name): v for name, v in flat_metrics(splits).items()},

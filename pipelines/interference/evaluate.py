@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
@@ -17,6 +18,7 @@ from pipelines.interference.fit import (
     possible_folds,
 )
 from pipelines.interference.metrics import split_row
+from pipelines.judged import GIVEN, Judged, Keep, dropped, worst_coverage
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_noise import Noise
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
@@ -35,7 +37,6 @@ OUTER_FOLDS = {NEW_PAIR: 5, NEW_FAMILY_PAIR: 10, NEW_CONFIGURATION: 10, NEW_FAMI
 """Held out in turn; up to twenty families one by one."""
 
 OF_NEW_JOBS = {NEW_CONFIGURATION, NEW_FAMILY}
-GIVEN = "given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,14 @@ class Plan:
 PLAN = Plan()
 
 
-def evaluate_interference(
+def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have defaults
     runs: pd.DataFrame,
     splits: Sequence[str],
     seed: int,
     options: ForestOptions | None = None,
     plan: Plan = PLAN,
+    *,
+    keep: Keep = dropped,
 ) -> list[dict[str, object]]:
     """Return one flat row of metrics for each way of holding out.
 
@@ -75,6 +78,8 @@ def evaluate_interference(
     seed : int
     options : ForestOptions, optional
     plan : Plan
+    keep : callable
+        Is given the answers of each split, of the first draw of measured pairs.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def evaluate_interference(
     audit = audited(runs, plan.rules)
     floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
     data = InterferenceData(audit.labels, profiles(runs), floor)
-    trial = _Trial(data, audit.noise, options or ForestOptions(), seed)
+    trial = _Trial(data, audit.noise, options or ForestOptions(), seed, keep)
     return [
         row
         for name in splits
@@ -112,6 +117,7 @@ class _Trial:
     noise: Noise
     options: ForestOptions
     seed: int
+    keep: Keep
 
     def rows(self, split: str, measured: Sequence[int]) -> list[dict[str, object]]:
         """Return one row for each number of measured pairs."""
@@ -121,9 +127,14 @@ class _Trial:
             raise SettingError(f"found no way to hold out by {split} in {len(labels)} labels")
         trivial = baseline_estimates(self.data, folds)
         found: dict[int, list[dict[str, object]]] = {k: [] for k in measured}
-        for (k, _), answers in self._answers(split, folds, measured).items():
+        for (k, draw), answers in self._answers(split, folds, measured).items():
             name = f"{split}_k{k}" if k else split
-            found[k].append(split_row(name, answers, trivial, self.noise))
+            families = labels["family"].loc[answers.index]
+            if draw == 0:
+                self.keep(_judged(name, answers, families, self.noise))
+            worst = worst_coverage(answers["slowdown"].to_numpy(np.float64), answers, families)
+            row = split_row(name, answers, trivial, self.noise)
+            found[k].append({**row, "coverage_90_worst": worst})
         return [{**averaged(rows), "k": k} for k, rows in found.items()]
 
     def _answers(
@@ -141,7 +152,12 @@ class _Trial:
 
 
 def evaluate_given_interference(
-    train: pd.DataFrame, test: pd.DataFrame, seed: int, options: ForestOptions | None = None
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    seed: int,
+    options: ForestOptions | None = None,
+    *,
+    keep: Keep = dropped,
 ) -> dict[str, object]:
     """Return one flat row of metrics for a test set whose jobs may be unknown.
 
@@ -181,11 +197,20 @@ def evaluate_given_interference(
         _joined(data, labels, tables[PROFILES_TABLE]), [_last(data, labels)]
     )
     trivial = trivial.set_axis(labels.index)
+    keep(_judged(GIVEN, rows, labels["family"], asked.noise))
+    observed = labels["slowdown"].to_numpy(np.float64)
     return {
         **split_row(GIVEN, rows, trivial, asked.noise),
+        "coverage_90_worst": worst_coverage(observed, rows, labels["family"]),
         "unlabelled": int(test["neighbour_key"].notna().sum()) - len(labels),
         "model_share": float((rows["source"] == "model").mean()),
     }
+
+
+def _judged(split: str, rows: pd.DataFrame, families: pd.Series, noise: Noise | None) -> Judged:
+    sd = 0.0 if noise is None else float(np.nan_to_num(noise.repeat_sd or 0.0))
+    named = rows.assign(observed=rows["slowdown"], group=families.astype("str"), noise_sd=sd)
+    return Judged(split, "slowdown", named.reset_index(drop=True))
 
 
 def _with_baselines(train: pd.DataFrame, test: pd.DataFrame) -> pd.DataFrame:

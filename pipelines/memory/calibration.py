@@ -30,6 +30,7 @@ from serving.inference.memory import SMALLEST_MIB, answers_mib, group_ladder, wi
 from serving.inference.memory_beyond import BEYOND_TABLE, distance, unit_widths
 
 MIN_RUNS = 5
+MIN_CONFIGURATIONS = 20  # of a calibration group: of fewer even the extremes hold too little
 MIN_ROWS = 30  # of a calibration group, and of a kinship
 UNKNOWN = np.log(3.0)
 """Half the interval, on a logarithm, of a kin that no held-out run had: a factor of three."""
@@ -148,7 +149,7 @@ def large_groups(runs: pd.DataFrame, answers: Floats) -> list[pd.Series]:
     """
     configurations = runs["configuration"].astype("str")
     return [
-        names.where(configurations.groupby(names).transform("nunique") >= MIN_ROWS, "")
+        names.where(configurations.groupby(names).transform("nunique") >= MIN_CONFIGURATIONS, "")
         for names in reversed(group_ladder(runs, answers))
     ]
 

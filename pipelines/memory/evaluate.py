@@ -8,6 +8,15 @@ from sklearn.ensemble import RandomForestRegressor
 
 from data.errors import SettingError
 from features.structure import STRUCTURE_COLUMNS, structure_features
+from pipelines.judged import (
+    GIVEN,
+    Judged,
+    Keep,
+    checked_splits,
+    dropped,
+    given_fold,
+    worst_coverage,
+)
 from pipelines.labelling.from_runs import usable
 from pipelines.memory.calibration import calibrated_memory_bundle
 from pipelines.memory.fit import PEAK, QuadraticOptions
@@ -20,14 +29,17 @@ from serving.inference.memory import framework_names, memory_estimates_of_rows
 SPLITS = ("configuration", "extrapolation")
 FOLDS = 5
 SLACK = 0.05  # a run counts as under-estimated when it needs 5 % more than the upper bound
-GIVEN = "given"
 LARGEST = "fifth 5"
 REFERENCE_TREES = 30
 MIN_SERIES = 30  # rows of a data set and framework that are worth a row of metrics
 
 
 def evaluate_memory(
-    runs: pd.DataFrame, splits: Sequence[str], seed: int, options: QuadraticOptions | None = None
+    runs: pd.DataFrame,
+    splits: Sequence[str],
+    seed: int,
+    options: QuadraticOptions | None = None,
+    keep: Keep = dropped,
 ) -> list[dict[str, object]]:
     """Return one flat row of metrics for each way of holding out, and for each data set in it.
 
@@ -38,6 +50,8 @@ def evaluate_memory(
         ``extrapolation`` holds out each fifth of model sizes in turn.
     seed : int
     options : QuadraticOptions, optional
+    keep : callable
+        Is given the answers of each split.
 
     Returns
     -------
@@ -50,19 +64,21 @@ def evaluate_memory(
     SettingError
         If a split is unknown, or the runs are too few for it.
     """
-    unknown = [name for name in splits if name not in SPLITS]
-    if unknown:
-        raise SettingError(f"found the split {unknown[0]!r}, wanted some of {', '.join(SPLITS)}")
+    checked_splits(splits, SPLITS)
     runs = usable(runs)
     return [
         row
         for name in splits
-        for row in _evaluated_split(name, runs, options or QuadraticOptions(), seed)
+        for row in _evaluated_split(name, runs, options or QuadraticOptions(), seed, keep)
     ]
 
 
 def evaluate_given_memory(
-    train: pd.DataFrame, test: pd.DataFrame, seed: int, options: QuadraticOptions | None = None
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    seed: int,
+    options: QuadraticOptions | None = None,
+    keep: Keep = dropped,
 ) -> dict[str, object]:
     """Return one flat row of metrics for a test set, as `memory_row` with ``split`` ``given``.
 
@@ -80,10 +96,9 @@ def evaluate_given_memory(
     train, test = usable(train), usable(test)
     if test.empty:
         raise SettingError("found no run of known memory in the test set, wanted some")
-    both = pd.concat([train, test], ignore_index=True)
-    positions = np.arange(len(both))
-    fold = Fold(GIVEN, positions[: len(train)], positions[len(train) :])
+    both, fold = given_fold(train, test)
     rows = _answers(both, fold, options or QuadraticOptions(), seed)
+    keep(_judged(GIVEN, rows, both))
     return memory_row(GIVEN, rows, both)
 
 
@@ -105,7 +120,9 @@ def memory_row(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> dict[str, 
         than 5 % above the upper bound, which is meant to hold for 95 %), and of `best_baseline`;
         ``ceiling_r2`` from repeats of a configuration; ``reference_forest_r2`` of a forest on
         the same inputs, no baseline but the reason for a quadratic; ``upper_margin_median``
-        (upper bound / value - 1) and ``in_domain_share``. None where undefined.
+        (upper bound / value - 1), ``in_domain_share`` and ``coverage_90_worst`` (share inside the
+        interval that nine tenths of the frameworks' versions with a family reach). None where
+        undefined.
     """
     part = runs.iloc[rows.index]
     observed = part[PEAK].to_numpy(np.float64)
@@ -118,11 +135,12 @@ def memory_row(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> dict[str, 
         "reference_forest_r2": r2(observed, rows["forest"].to_numpy(np.float64)),
         "upper_margin_median": float((rows["upper"] / rows["value"] - 1).median()),
         "in_domain_share": float(rows["in_domain"].mean()),
+        "coverage_90_worst": worst_coverage(observed, rows, _kinds(part)),
     }
 
 
 def _evaluated_split(
-    split: str, runs: pd.DataFrame, options: QuadraticOptions, seed: int
+    split: str, runs: pd.DataFrame, options: QuadraticOptions, seed: int, keep: Keep
 ) -> list[dict[str, object]]:
     if split == "configuration":
         folds = memory_configuration_folds(runs, FOLDS, seed)
@@ -134,6 +152,7 @@ def _evaluated_split(
     }
     rows = pd.concat(answers.values()).sort_index()
     parts = _series(rows, runs)
+    keep(_judged(split, rows, runs))
     if split == "extrapolation" and LARGEST in answers:
         parts = {"largest": answers[LARGEST], **parts}
     found = [memory_row(split, rows, runs)]
@@ -147,6 +166,16 @@ def _series(rows: pd.DataFrame, runs: pd.DataFrame) -> Mapping[str, pd.DataFrame
     groups = {str(name): group for name, group in rows.groupby(names.to_numpy())}
     large = {name: group for name, group in groups.items() if len(group) >= MIN_SERIES}
     return large if len(groups) > 1 else {}
+
+
+def _kinds(runs: pd.DataFrame) -> pd.Series:
+    return runs["framework"].astype("str") + " " + runs["family"].astype("str")
+
+
+def _judged(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> Judged:
+    part = runs.iloc[rows.index]
+    judged = rows.assign(observed=part[PEAK].to_numpy(), group=_kinds(part).to_numpy())
+    return Judged(split, "memory (MiB)", judged.reset_index(drop=True))
 
 
 def _answers(runs: pd.DataFrame, fold: Fold, options: QuadraticOptions, seed: int) -> pd.DataFrame:

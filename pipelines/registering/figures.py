@@ -56,7 +56,7 @@ def predicted_against_measured(
     axes.set(xlim=(low, high), ylim=(low, high), title=title)
     axes.set(xlabel=f"measured {unit}", ylabel=f"predicted {unit}")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def residuals_by_family(residuals: Floats, families: pd.Series, title: str, unit: str) -> bytes:
@@ -89,7 +89,7 @@ def residuals_by_family(residuals: Floats, families: pd.Series, title: str, unit
         flierprops={"markersize": 2},
     )
     axes.set(title=title, xlabel=unit, ylabel="family (rows)")
-    return _png(figure)
+    return png(figure)
 
 
 def coverage_by_group(
@@ -116,7 +116,7 @@ def coverage_by_group(
     xlabel = f"share inside the interval (red line: {level:.0%}, as promised)"
     axes.set(title=title, xlabel=xlabel, xlim=(0, 1.25))
     axes.set_xticks(np.linspace(0, 1, 6))
-    return _png(figure)
+    return png(figure)
 
 
 def importance(importances: Mapping[str, float], title: str, unit: str = SPLIT_SHARE) -> bytes:
@@ -136,7 +136,7 @@ def importance(importances: Mapping[str, float], title: str, unit: str = SPLIT_S
     axes.bar_label(bars, [f"{value:.3g}" for _, value in top], fontsize=8, padding=3)
     axes.set(title=title, xlabel=unit)
     axes.margins(x=0.12)
-    return _png(figure)
+    return png(figure)
 
 
 def slowdown_heat_map(labels: pd.DataFrame, title: str) -> bytes:
@@ -165,7 +165,7 @@ def slowdown_heat_map(labels: pd.DataFrame, title: str) -> bytes:
     axes.set_yticks(range(len(rows)), [str(name) for name in rows], fontsize=8)
     axes.set(title=title, xlabel="beside this neighbour", ylabel="slowed job")
     figure.colorbar(drawn, ax=axes, label="slowdown (grey: not measured)", shrink=0.8)
-    return _png(figure)
+    return png(figure)
 
 
 def learning_curve(rows: Sequence[int], scores: Mapping[str, Sequence[float]], title: str) -> bytes:
@@ -185,7 +185,7 @@ def learning_curve(rows: Sequence[int], scores: Mapping[str, Sequence[float]], t
     axes.set_ylim(top=1.0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def _named(families: pd.Series) -> pd.Series:
@@ -208,7 +208,8 @@ def _plain_log_ticks(axes: Axes, low: float, high: float) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
     return file.getvalue()

@@ -86,7 +86,9 @@ ROW = dict.fromkeys(["split", "n", "r2", "baseline_r2"])
 )
 def test_evaluation_is_a_table_and_flat_json(colocast, tmp_path, monkeypatch, arguments, expected):
     monkeypatch.setattr(
-        evaluate, "EVALUATIONS", {"memory": lambda question, settings: [{**ROW, "split": "pair"}]}
+        evaluate,
+        "EVALUATIONS",
+        {"memory": lambda question, settings, keep: [{**ROW, "split": "pair"}]},
     )
     path = tmp_path / "out.json"
     shown = colocast("evaluate", "memory", *arguments, "--json", str(path))

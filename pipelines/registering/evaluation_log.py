@@ -1,0 +1,146 @@
+"""One MLflow run of an evaluation: rows of metrics as metrics, and pictures of the answers."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param
+from mlflow.utils.time import get_current_time_millis
+
+from data.settings import Settings
+from pipelines.judged import Judged
+from pipelines.registering import figures, score_figures
+from pipelines.registering.errors import registry_errors
+from pipelines.registering.mlflow_quiet import silence
+from pipelines.registering.provenance import code_version
+from pipelines.registering.report import flat_metrics
+from pipelines.registering.run_log import LONGEST_PARAM, started_run
+from serving.inference.bundle import Floats
+
+EXPERIMENT = "colocast-evaluation"
+LEVEL = 0.9
+TINY = 1e-9
+MOST_METRICS = 1000  # that MLflow takes at once
+_SQLITE = "sqlite:///"
+MODEL_TAG, NAME_TAG = "colocast.model", "mlflow.runName"
+
+Rows = Sequence[Mapping[str, object]]
+
+
+def has_store(settings: Settings) -> bool:
+    """Return whether the installation has a tracking store: a server, or a file that is there."""
+    uri = settings.tracking_uri
+    return not uri.startswith(_SQLITE) or Path(uri.removeprefix(_SQLITE)).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What was asked and found.
+
+    Attributes
+    ----------
+    model : str
+        ``memory``, …
+    rows : sequence of mapping
+        As ``colocast evaluate`` writes them.
+    judged : sequence of Judged
+    params : mapping of str to str
+        What was asked.
+    """
+
+    model: str
+    rows: Rows
+    judged: Sequence[Judged]
+    params: Mapping[str, str]
+
+
+def log_evaluation(settings: Settings, found: Evaluation) -> str:
+    """Log an evaluation in the experiment ``colocast-evaluation``, and return the run's id.
+
+    Raises
+    ------
+    RegistryError
+        If the store cannot be written; the run is then marked as failed.
+    """
+    silence()
+    uri = settings.tracking_uri
+    with registry_errors(uri, f"log the evaluation of {found.model}"):
+        client = MlflowClient(tracking_uri=uri)
+        place = settings.artifacts_path if uri.startswith(_SQLITE) else None
+        run_id = started_run(client, EXPERIMENT, place, None)
+        status = "FAILED"
+        try:
+            _log(client, run_id, found)
+            status = "FINISHED"
+        finally:
+            client.set_terminated(run_id, status)
+    return run_id
+
+
+def drawn(rows: Rows, judged: Sequence[Judged]) -> dict[str, bytes]:
+    """Return the pictures of an evaluation, file name to PNG."""
+    pictures = {
+        "scores.png": score_figures.scores(rows),
+        "intervals.png": score_figures.intervals(rows, LEVEL),
+    }
+    for one in judged:
+        pictures |= _of_split(one)
+    return pictures
+
+
+def _log(client: MlflowClient, run_id: str, found: Evaluation) -> None:
+    now = get_current_time_millis()
+    numbers = flat_metrics([dict(row) for row in found.rows])
+    metrics = [Metric(_allowed(name), value, now, 0) for name, value in numbers.items()]
+    for first in range(0, len(metrics), MOST_METRICS):
+        client.log_batch(run_id, metrics=metrics[first : first + MOST_METRICS])
+    params = {"model": found.model, "code_version": code_version(), **found.params}
+    client.log_batch(
+        run_id, params=[Param(name, text[:LONGEST_PARAM]) for name, text in params.items()]
+    )
+    client.set_tag(run_id, MODEL_TAG, found.model)
+    client.set_tag(run_id, NAME_TAG, f"evaluate {found.model}")
+    with tempfile.TemporaryDirectory(prefix="colocast-") as folder:
+        (Path(folder) / "rows.json").write_text(json.dumps(list(found.rows), indent=1))
+        (Path(folder) / "figures").mkdir()
+        for name, png in drawn(found.rows, found.judged).items():
+            (Path(folder) / "figures" / name).write_bytes(png)
+        client.log_artifacts(run_id, folder)
+
+
+def _of_split(one: Judged) -> dict[str, bytes]:
+    rows, groups = one.rows, one.rows["group"].astype("str")
+    name, title = _allowed(one.split).replace("/", "_"), f"{one.unit}, {one.split} held out"
+    unit = "log(measured / predicted)" if one.is_ratio else "measured - predicted"
+    covered = rows["observed"].between(rows["lower"], rows["upper"]).to_numpy()
+    noise = float(rows["noise_sd"].iloc[0]) if "noise_sd" in rows else 0.0
+    return {
+        f"predicted_{name}.png": figures.predicted_against_measured(
+            rows, groups, title, one.unit, noise
+        ),
+        f"residuals_{name}.png": figures.residuals_by_family(_errors(one), groups, title, unit),
+        f"coverage_{name}.png": figures.coverage_by_group(covered, groups, LEVEL, title),
+    }
+
+
+def _errors(one: Judged) -> Floats:
+    sides = [one.rows[name].to_numpy(np.float64) for name in ("observed", "value")]
+    if one.is_ratio:
+        sides = [np.log(np.maximum(side, TINY)) for side in sides]
+    return np.asarray(sides[0] - sides[1], dtype=np.float64)
+
+
+def _allowed(name: str) -> str:
+    """Return a metric's name as MLflow allows it.
+
+    Examples
+    --------
+    >>> _allowed("configuration:dlperf/hugectr_r2"), _allowed("jobs_>100@start_r2")
+    ('configuration/dlperf/hugectr_r2', 'jobs_over_100 at start_r2')
+    """
+    plain = name.replace(":", "/").replace(">", "over_").replace("@", " at ")
+    return "".join(c if c.isalnum() or c in "_-./ " else "-" for c in plain)

@@ -1,0 +1,82 @@
+"""Pictures of an evaluation's rows: what the model is worth beside what costs nothing."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipelines.registering.figures import png
+
+MOST_ROWS = 24
+LOWEST = -1.0  # R² below is drawn here: how bad does not matter
+
+Rows = Sequence[Mapping[str, object]]
+
+
+def scores(rows: Rows) -> bytes:
+    """Draw R² of each split, its best trivial baseline and the highest R² that noise allows.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        ``split``, ``n`` and any of ``r2``, ``r2_log``, ``baseline_r2`` and ``ceiling_r2``; with no
+        ``r2`` that of logarithms is drawn.
+    """
+    key = "r2" if any(row.get("r2") is not None for row in rows) else "r2_log"
+    shown = [row for row in rows if row.get(key) is not None][:MOST_ROWS]
+    figure, axes = _canvas(len(shown))
+    _bars(axes, shown, [max(_number(row, key), LOWEST) for row in shown], "tab:blue")
+    for name, mark, colour, label in (
+        ("baseline_r2", "|", "tab:red", "best trivial baseline"),
+        ("ceiling_r2", "|", "black", "highest that noise allows"),
+    ):
+        known = [(at, _number(row, name)) for at, row in enumerate(shown) if name in row]
+        known = [(at, value) for at, value in known if np.isfinite(value)]
+        places, values = [at for at, _ in known], [max(value, LOWEST) for _, value in known]
+        axes.scatter(values, places, marker=mark, s=160, color=colour, label=label, zorder=3)
+    text = "R²" if key == "r2" else "R² of logarithms"
+    axes.set(xlabel=f"{text} on held-out rows (below {LOWEST:g}: drawn there)", xlim=(LOWEST, 1.05))
+    axes.axvline(0, color="0.6", linewidth=1)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
+    return png(figure)
+
+
+def intervals(rows: Rows, level: float) -> bytes:
+    """Draw the share inside the interval of each split, overall and of the worst tenth of groups.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        ``split``, ``n``, ``coverage_90`` and, where known, ``coverage_90_worst``.
+    level : float
+        Promised coverage, drawn as a line.
+    """
+    shown = [row for row in rows if row.get("coverage_90") is not None][:MOST_ROWS]
+    figure, axes = _canvas(len(shown))
+    _bars(axes, shown, [_number(row, "coverage_90") for row in shown], "tab:blue")
+    worst = [_number(row, "coverage_90_worst") for row in shown]
+    axes.scatter(
+        worst, range(len(shown)), marker="o", color="tab:orange", label="worst tenth by group"
+    )
+    axes.axvline(level, color="tab:red", linewidth=1, label=f"promised ({level:.0%})")
+    axes.set(xlabel="share of held-out rows inside the interval", xlim=(0, 1.02))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
+    return png(figure)
+
+
+def _canvas(rows: int) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8.0, 1.6 + 0.3 * max(rows, 1)), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _bars(axes: Axes, rows: Rows, values: Sequence[float], colour: str) -> None:
+    axes.barh(range(len(rows)), values, color=colour, alpha=0.7)
+    axes.set_yticks(range(len(rows)), [f"{row['split']} ({row['n']})" for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_ylabel("split (rows)")
+
+
+def _number(row: Mapping[str, object], name: str) -> float:
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else float("nan")

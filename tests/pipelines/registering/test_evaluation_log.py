@@ -1,0 +1,79 @@
+"""An evaluation as MLflow shows it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from data.settings import Settings
+from pipelines.judged import Judged, worst_coverage
+from pipelines.registering.evaluation_log import (
+    EXPERIMENT,
+    Evaluation,
+    drawn,
+    has_store,
+    log_evaluation,
+)
+
+PNG = b"\x89PNG"
+ROWS = [
+    {"split": "configuration", "n": 60, "r2": 0.9, "baseline_r2": 0.1, "coverage_90": 0.91},
+    {"split": "extrapolation:dlperf/hugectr", "n": 40, "r2": -7.0, "coverage_90": 0.8},
+    {"split": "jobs_>100@1h", "n": 9, "r2": None, "coverage_90": None},
+]
+
+
+@pytest.fixture
+def judged():
+    observed = np.linspace(100, 1000, 60)
+    rows = pd.DataFrame({"observed": observed, "value": observed * 1.05, "lower": observed * 0.9})
+    rows = rows.assign(upper=observed * 1.2, group=["mlp", "cnn"] * 30)
+    return Judged("configuration", "memory (MiB)", rows)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings.from_mapping({"COLOCAST_HOME": str(tmp_path / "home")}, tmp_path)
+
+
+def test_store_is_there_once_something_was_logged(settings, judged):
+    assert not has_store(settings)
+    run_id = log_evaluation(settings, Evaluation("memory", ROWS, [judged], {"data": "here"}))
+    assert has_store(settings)
+    client = MlflowClient(tracking_uri=settings.tracking_uri)
+    run = client.get_run(run_id)
+    assert client.get_experiment_by_name(EXPERIMENT).experiment_id == run.info.experiment_id
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["configuration_r2"] == 0.9
+    assert run.data.metrics["extrapolation/dlperf/hugectr_r2"] == -7.0
+    assert run.data.params["model"] == "memory"
+    assert run.data.params["data"] == "here"
+    figures = {file.path for file in client.list_artifacts(run_id, "figures")}
+    assert "figures/predicted_configuration.png" in figures
+    stored = client.download_artifacts(run_id, "rows.json", str(settings.home))
+    assert json.loads(Path(stored).read_text()) == ROWS
+
+
+def test_every_split_is_drawn_three_times_beside_the_scores(judged):
+    pictures = drawn(ROWS, [judged])
+    assert set(pictures) == {
+        *("scores.png", "intervals.png", "predicted_configuration.png"),
+        *("residuals_configuration.png", "coverage_configuration.png"),
+    }
+    assert all(picture.startswith(PNG) for picture in pictures.values())
+
+
+def test_a_server_counts_as_a_store(tmp_path):
+    environ = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
+    assert has_store(Settings.from_mapping(environ, tmp_path))
+
+
+def test_worst_tenth_leaves_small_groups_out():
+    estimates = pd.DataFrame({"lower": np.zeros(50), "upper": np.ones(50)})
+    groups = pd.Series(["large"] * 40 + ["small"] * 10)
+    observed = np.r_[np.full(40, 0.5), np.full(10, 2.0)]
+    assert worst_coverage(observed, estimates, groups) == 1.0
+    assert worst_coverage(observed[40:], estimates[40:], groups[40:]) is None
