@@ -20,11 +20,12 @@ from pipelines.retraining.champions import (
     learnt_rows,
     learnt_sequence,
 )
-from pipelines.retraining.finished_jobs import FinishedJobs, learnt_until
+from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
 from pipelines.retraining.gate import Costs, Evidence, GateRules, Verdict, undecided, verdict
 from pipelines.retraining.lessons import Lesson, Trained
 from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run
+from pipelines.retraining.pictures import error_over_time
 from pipelines.retraining.promotion import promoted, shadowed
 from pipelines.retraining.retrainer import Challenge
 from pipelines.retraining.state import Cause
@@ -32,6 +33,16 @@ from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger("colocast.retrain")
 TIMED = 5  # answers to the stored examples; the quickest counts
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was decided, why it was tried, up to which entry of the log, and where it is logged."""
+
+    decision: Verdict
+    cause: Cause
+    newest: int
+    parent_run_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,8 @@ class LessonChallenger:
         try:
             trained = lesson.trained(until)
             fresh = [bundle for bundle, _ in trained]
-            decision = verdict(compared(lesson, serving, fresh, finished, until), self.rules)
+            evidence = compared(lesson, serving, fresh, finished, until)
+            decision = verdict(evidence, self.rules)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             return _kept(registry, lesson, undecided(judged, f"not trained: {error}"))
@@ -92,31 +104,26 @@ class LessonChallenger:
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
         stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
         newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
-        with self.shield():
-            return self._registered(registry, lesson, stated, decision, cause, newest)
+        drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
+        with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
+            return self._registered(registry, stated, Attempt(decision, cause, newest, parent))
 
-    def _registered(  # noqa: PLR0913, PLR0917 - all of them are logged
-        self,
-        registry: Registry,
-        lesson: Lesson,
-        trained: Sequence[Trained],
-        decision: Verdict,
-        cause: Cause,
-        newest: int,
+    def _registered(
+        self, registry: Registry, trained: Sequence[Trained], attempt: Attempt
     ) -> Sequence[Challenge]:
-        former = {name: registry.champion(name) for name in lesson.models}
+        decision = attempt.decision
+        names = [bundle.spec.name for bundle, _ in trained]
+        former = {name: registry.champion(name) for name in names}
         versions = {}
-        with retrain_run(self.run, lesson.models, decision, cause) as parent:
-            for bundle, report in trained:
-                name = bundle.spec.name
-                judged = replace(report, metrics={**report.metrics, **gate_metrics(decision)})
-                versions[name] = registry.register(bundle, judged, parent)
-                registry.set_tags(name, versions[name], _tags(decision, former[name], cause))
-                registry.set_alias(name, CHALLENGER, versions[name])
+        for name, (bundle, report) in zip(names, trained, strict=True):
+            judged = replace(report, metrics={**report.metrics, **gate_metrics(decision)})
+            versions[name] = registry.register(bundle, judged, attempt.parent_run_id)
+            registry.set_tags(name, versions[name], _tags(attempt, former[name]))
+            registry.set_alias(name, CHALLENGER, versions[name])
         stage = "kept"
         if decision.promote:
             waits = self.shadow_rows > 0 and None not in former.values()
-            stage = (shadowed if waits else promoted)(registry, versions, newest)
+            stage = (shadowed if waits else promoted)(registry, versions, attempt.newest)
         return [
             Challenge(name, version, former[name], decision, stage)
             for name, version in versions.items()
@@ -188,13 +195,21 @@ def _latency_s(bundle: Bundle) -> float:
     return min(times)
 
 
-def _tags(decision: Verdict, former: str | None, cause: Cause) -> Mapping[str, str]:
+def _tags(attempt: Attempt, former: str | None) -> Mapping[str, str]:
     return {
-        "colocast.gate": "passed" if decision.promote else "refused",
-        "colocast.gate_reason": decision.reason,
-        "colocast.cause": cause.reason,
+        "colocast.gate": "passed" if attempt.decision.promote else "refused",
+        "colocast.gate_reason": attempt.decision.reason,
+        "colocast.cause": attempt.cause.reason,
         "colocast.previous_champion": former or "none",
     }
+
+
+def _drawn(sequences: Sequences, evidence: Evidence, cause: Cause) -> Mapping[str, bytes]:
+    errors = {"challenger": np.asarray(evidence.challenger_errors, dtype=np.float64)}
+    if evidence.champion_errors is not None:
+        errors["champion"] = np.asarray(evidence.champion_errors, dtype=np.float64)
+    marks = [(cause.since, "tab:red", "drift began")] if cause.since else []
+    return {"error_over_time.png": error_over_time(sequences.tolist(), errors, marks)}
 
 
 def _kept(registry: Registry, lesson: Lesson, found: Verdict) -> Sequence[Challenge]:

@@ -10,6 +10,7 @@ from data.errors import SettingError, shown
 from pipelines.retraining.gate_parts import Judged, Part, parts_found
 
 Floats = NDArray[np.float64]
+NAN = float("nan")  # one object, so that equal verdicts are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class Verdict:
         The challenger's ``Costs``.
     champion_latency_s, champion_size_bytes, champion_regret : float
         The champion's.
+    champion_coverage : float
+        As `coverage`; NaN without a champion, or where it is not known.
     worst_part : str
         The part, such as ``user=ada``, where the challenger loses most; empty without one.
     worst_gain : float
@@ -153,6 +156,7 @@ class Verdict:
     champion_latency_s: float = float("nan")
     champion_size_bytes: float = float("nan")
     champion_regret: float = float("nan")
+    champion_coverage: float = NAN
     worst_part: str = ""
     worst_gain: float = float("nan")
 
@@ -168,8 +172,8 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     Notes
     -----
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
-    2. Coverage below ``coverage_floor``, on all rows or, beyond chance, on a part that the
-       champion covers better: keep.
+    2. Coverage below ``coverage_floor`` where the champion covers more, on all rows or, beyond
+       chance, on a part: keep.
     3. Too slow, too large, or more scheduling regret: keep.
     4. No champion: promote.
     5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
@@ -198,6 +202,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
     _refuse_other_length(names, "groups", len(challenger))
     low, high = _interval(gains, names, rules)
+    before = evidence.champion_covered
     compared = Verdict(
         promote=False,
         reason="",
@@ -209,6 +214,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         gain_low=low,
         gain_high=high,
         coverage=_mean(covered),
+        champion_coverage=_mean(None if before is None else np.asarray(before, np.float64)),
         latency_s=evidence.challenger_costs.latency_s,
         size_bytes=evidence.challenger_costs.size_bytes,
         regret=evidence.challenger_costs.regret,
@@ -216,7 +222,6 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         champion_size_bytes=evidence.champion_costs.size_bytes,
         champion_regret=evidence.champion_costs.regret,
     )
-    before = evidence.champion_covered
     judged = Judged(gains, covered, names, None if before is None else np.asarray(before))
     found = parts_found(evidence.parts, judged, rules.fewest_in_part)
     if found:
@@ -279,7 +284,8 @@ def _unfit(found: Verdict, rules: GateRules) -> str | None:
         return f"only {found.rows} new rows to judge by, wanted {rules.min_rows}"
     if found.groups < rules.min_groups:
         return f"only {found.groups} groups of new rows to judge by, wanted {rules.min_groups}"
-    if found.coverage < rules.coverage_floor:
+    # Where the champion covers even less, keeping it would not help.
+    if found.coverage < rules.coverage_floor and not (found.champion_coverage <= found.coverage):
         floor = f"below {rules.coverage_floor:.2f}"
         return f"coverage {found.coverage:.2f} on {found.rows} rows is {floor}"
     return None
@@ -359,4 +365,4 @@ def _refuse_other_length(values: NDArray[np.generic], name: str, rows: int) -> N
 
 
 def _mean(values: Floats | None) -> float:
-    return float("nan") if values is None or not values.size else float(np.mean(values))
+    return NAN if values is None or not values.size else float(np.mean(values))

@@ -45,7 +45,10 @@ def observations(
     signals |= {"slower": slower, "faster": -slower}
     known = [*map(_kind, finished.until(after).jobs), *_profiled(champions)]
     if len(known) >= FEWEST_KNOWN:
-        signals["input"] = _unseen([_kind(job) for job in jobs], known)
+        unseen = _unseen([_kind(job) for job in jobs], known)
+        # A job key without a structure is no family: there is always one more of those.
+        described = np.array([job.structure is not None for job in jobs], dtype=np.bool_)
+        signals["input"] = np.where(described, unseen, np.nan)
     return Observations(
         sequences=lesson.sequences[lesson.sequences > after],
         finish_time=np.array([job.finish_time for job in jobs], dtype=np.float64),

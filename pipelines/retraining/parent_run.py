@@ -1,6 +1,7 @@
 """The parent run of an attempt in MLflow: each model trained in it is a child run."""
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ from mlflow.entities import Metric, Param
 from mlflow.utils.time import get_current_time_millis
 
 from pipelines.registering.errors import registry_errors
-from pipelines.registering.run_log import started_run
+from pipelines.registering.run_log import NOTE_TAG, started_run
 from pipelines.retraining.gate import Verdict
 from pipelines.retraining.state import Cause
 
 EXPERIMENT = "colocast-retrain"
+RUN_NAME = "mlflow.runName"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,11 @@ class RetrainRun:
 
 @contextmanager
 def retrain_run(
-    where: RetrainRun, models: Sequence[str], decision: Verdict, cause: Cause
+    where: RetrainRun,
+    models: Sequence[str],
+    decision: Verdict,
+    cause: Cause,
+    pictures: Mapping[str, bytes] | None = None,
 ) -> Iterator[str]:
     """Yield the id of a run that holds the gate's verdict; it ends with the block.
 
@@ -39,6 +45,8 @@ def retrain_run(
         Registered names.
     decision : Verdict
     cause : Cause
+    pictures : mapping of str to bytes, optional
+        File name to PNG.
 
     Raises
     ------
@@ -49,6 +57,7 @@ def retrain_run(
         client = MlflowClient(where.tracking_uri, where.tracking_uri)
         run_id = started_run(client, EXPERIMENT, where.artifacts_path, None)
         _log(client, run_id, models, decision, cause)
+        _draw(client, run_id, pictures or {})
     status = "FAILED"
     try:
         yield run_id
@@ -56,6 +65,14 @@ def retrain_run(
     finally:
         with registry_errors(where.tracking_uri, "end the retraining's run"):
             client.set_terminated(run_id, status)
+
+
+def _draw(client: MlflowClient, run_id: str, pictures: Mapping[str, bytes]) -> None:
+    with tempfile.TemporaryDirectory(prefix="colocast-") as folder:
+        for name, png in pictures.items():
+            (Path(folder) / name).write_bytes(png)
+        if pictures:
+            client.log_artifacts(run_id, folder, "figures")
 
 
 def _log(
@@ -71,3 +88,6 @@ def _log(
         metrics=[Metric(name, float(v), now, 0) for name, v in known.items() if np.isfinite(v)],
         params=[Param(name, text) for name, text in words.items()],
     )
+    kind = "drift" if cause.since else "new evidence"
+    client.set_tag(run_id, RUN_NAME, f"{' and '.join(models)}: {kind}")
+    client.set_tag(run_id, NOTE_TAG, f"Because: {cause.reason}.\n\nDecided: {decision.reason}.")

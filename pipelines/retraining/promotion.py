@@ -23,6 +23,8 @@ SHADOW_SINCE, PROMOTED_AT, ROLLED_BACK = (
 )
 """Tags of a version: job log entries at which it began to shadow and to serve; why it went."""
 
+ANY_NUMBER = 10**12  # every champion counts as young: to be no worse is enough
+
 Compared = Callable[[Lesson, Sequence[Bundle], Sequence[Bundle], FinishedJobs, int], Evidence]
 
 
@@ -61,11 +63,14 @@ class ShadowRules:
         A champion is rolled back if, by these, the version before is better: looked at again and
         again, hence the confidence.
     live_coverage : float
-        It is, too, if it covers less than this share of live jobs, beyond chance.
+        It is, too, if it covers less than this share of live jobs, beyond chance, and the
+        version before covers more.
     """
 
     rows: int = 8
-    gate: GateRules = field(default_factory=lambda: GateRules(min_rows=1, min_groups=1))
+    gate: GateRules = field(
+        default_factory=lambda: GateRules(min_rows=1, min_groups=1, enough_seen=ANY_NUMBER)
+    )
     guard_rows: int = 16
     guard: GateRules = field(
         default_factory=lambda: GateRules(confidence=0.998, coverage_floor=0.0)
@@ -156,7 +161,7 @@ def _broken(found: Verdict, rules: ShadowRules) -> str:
         error = f"mean error {found.challenger_error:.3f} against {found.champion_error:.3f}"
         return f"worse than the version before {rows}: {error}"
     chance = binom.cdf(round(found.coverage * found.rows), found.rows, rules.live_coverage)
-    if chance < (1 - rules.guard.confidence) / 2:
+    if found.champion_coverage > found.coverage and chance < (1 - rules.guard.confidence) / 2:
         return f"coverage {found.coverage:.2f} {rows} is below {rules.live_coverage:.2f}"
     return ""
 

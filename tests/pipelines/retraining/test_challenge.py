@@ -126,6 +126,9 @@ def test_models_are_children_of_one_run_that_holds_the_verdict(registry, challen
     assert parent.info.status == "FINISHED"
     assert parent.data.params["models"] == ",".join(NAMES)
     assert parent.data.params["cause"] == NEWS.reason
+    assert parent.info.run_name == f"{' and '.join(NAMES)}: new evidence"
+    files = client.list_artifacts(parent.info.run_id, "figures")
+    assert [file.path for file in files] == ["figures/error_over_time.png"]
     assert parent.data.metrics["challenger_error"] == pytest.approx(0.4)
     for name in NAMES:
         run = client.get_run(registry.versions(name)[0].run_id)

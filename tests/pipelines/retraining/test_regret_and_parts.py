@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.retraining.gate import Costs, Evidence, verdict
+from pipelines.retraining.gate import Costs, Evidence, GateRules, verdict
 from pipelines.retraining.regret import neighbour_regret, queue_regret
 
 RANDOM = np.random.default_rng(3)
@@ -60,3 +60,19 @@ def test_what_costs_alike_or_is_unknown_decides_nothing():
     for costs in (usual, Costs()):
         evidence = Evidence(NOISE, ALL, NOISE + 1, challenger_costs=costs, champion_costs=usual)
         assert verdict(evidence).promote
+
+
+def test_a_challenger_that_covers_more_than_the_champion_is_not_refused_for_covering_little():
+    half, none = np.arange(60) % 2 == 0, np.zeros(60, dtype=bool)
+    assert verdict(Evidence(NOISE, half, NOISE + 1, champion_covered=none)).promote
+    found = verdict(Evidence(NOISE, half, NOISE + 1, champion_covered=ALL))
+    assert found.reason == "coverage 0.50 on 60 rows is below 0.75"
+
+
+def test_a_batch_of_one_users_jobs_is_one_piece_of_evidence_for_a_part():
+    users = np.where(np.arange(60) < 30, "ada", "bob")
+    groups = np.where(users == "bob", "one batch", np.arange(60).astype(np.str_))
+    covered = users == "ada"
+    found = verdict(Evidence(NOISE, covered, NOISE + 1, groups=groups, parts={"user": users}),
+                    GateRules(coverage_floor=0.5))  # fmt: skip
+    assert found.promote, found.reason

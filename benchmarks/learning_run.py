@@ -1,0 +1,347 @@
+"""Days lived through: the loop, and what others would have answered meanwhile.
+
+The loop is the real one: job log, retrainer with its defaults, MLflow (SQLite) and the service's
+own state (models by alias from MLflow, history and live effects from the job log), stepped in event
+time. Beside it, from the same log: the first version that is never retrained (its history and
+effects still follow the log, as the service does that without retraining), the same without even
+that, and retraining from scratch every night on all jobs, always promoted.
+"""
+
+import argparse
+import os
+import pickle
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.learning_world import DAYS, World, drifts_within, made_world
+from data.domain import FinishedJob, JobRequest
+from data.joblog import JobLog
+from data.jobs_frame import jobs_frame
+from data.schemas import JOBS, PROFILING_RUNS, checked
+from data.settings import Settings
+from pipelines.interference import training
+from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.interference.lesson import InterferenceLesson
+from pipelines.labelling.audit import audited
+from pipelines.registering.registry import Registry
+from pipelines.registering.report import TrainingReport, provenance_facts
+from pipelines.retraining.challenge import LessonChallenger, compared
+from pipelines.retraining.champions import JOBLOG, SEEN, SEQUENCE
+from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.job_audit import audited_jobs
+from pipelines.retraining.parent_run import RetrainRun
+from pipelines.retraining.production import production_runs
+from pipelines.retraining.promotion import Promotions
+from pipelines.retraining.retrainer import Challenge, Duty, Retrainer
+from pipelines.retraining.state import RetrainRules
+from pipelines.retraining.watch import Drift
+from pipelines.retraining.watcher import LessonWatcher
+from pipelines.runtime import training as runtime_training
+from pipelines.runtime.lesson import RuntimeLesson
+from serving.champions.cache import ModelCache
+from serving.champions.sources import MlflowChampions
+from serving.inference.bundle import Bundle
+from serving.inference.slowdowns import Live
+from serving.live.history_state import HistoryState
+from serving.metrics import Metrics
+from serving.predictor import Predictor
+from serving.state import ServingState
+
+SEED = 7
+WARM_UP_DAYS = 5
+CHUNK_S = 6 * 3600.0
+OPTIONS = ForestOptions(trees=20, folds=2)
+"""Of the interference forest, alike for all: the default's 200 trees take ten times as long."""
+
+LOOP, NEVER, NOTHING, NIGHTLY = WHO = ("loop", "never retrained", "nothing learnt", "nightly")
+NO_RUNS = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "none")
+NO_JOBS = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
+LESSONS = {
+    "interference": lambda jobs: [InterferenceLesson(NO_RUNS, jobs, SEED)],
+    "runtime": lambda jobs: [RuntimeLesson(NO_JOBS, jobs, SEED)],
+}
+
+
+@dataclass(slots=True)
+class Lived:
+    """What came of it.
+
+    Attributes
+    ----------
+    day : float
+        How far it has come.
+    errors : DataFrame
+        A row an answer: ``day``, ``kind`` (``slowdown``, ``runtime``), ``family``, and the absolute
+        log error of each of ``WHO``; of jobs whose times are honest.
+    challenges, drifts : list of (day, kind or Challenge, ...)
+    cpu_s : mapping of str to float
+        CPU seconds of training (the loop's, with watching and judging: ``loop``, of it
+        ``watching``).
+    """
+
+    day: float
+    errors: pd.DataFrame
+    challenges: list[tuple[float, Challenge]]
+    drifts: list[tuple[float, str, Drift]]
+    cpu_s: dict[str, float]
+    quarantine: dict[str, str] = field(default_factory=dict)
+
+
+def model_alone(labels, profiles, seed, audit=None, options=OPTIONS):
+    """Train as ``train_interference`` does, without its report: that is most of the time."""
+    floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
+    data = InterferenceData(labels.reset_index(drop=True), profiles, floor)
+    bundle, _ = calibrated_bundle(data, options, seed)
+    facts = {**provenance_facts(labels), "floor": f"{floor:.4f}"}
+    bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
+    return bundle, TrainingReport({}, {}, labels, "labels", "# colocast-interference")
+
+
+def nothing_drawn(*_):
+    """Stand for a picture of a report."""
+    return b""
+
+
+def nothing_to_learn(*_):
+    """Stand for the kinds that these jobs cannot teach."""
+    return []
+
+
+class Life:
+    """Steps through a world."""
+
+    def __init__(self, world: World, home: Path, who: Sequence[str] = WHO) -> None:
+        training.train_interference = model_alone
+        runtime_training.predicted_against_measured = nothing_drawn
+        runtime_training.coverage_by_history = nothing_drawn
+        self.world, self.now, self.who = world, world.start_time, tuple(who)
+        self.settings = Settings.from_mapping({"COLOCAST_HOME": str(home)}, home)
+        home.mkdir(parents=True, exist_ok=True)
+        self.registry = Registry(self.settings.tracking_uri, self.settings.artifacts_path)
+        self.log = JobLog(self.settings.joblog_url)
+        self.cpu_s: defaultdict[str, float] = defaultdict(float)
+        self.drifts: list[tuple[float, str, Drift]] = []
+        self.challenges: list[tuple[float, Challenge]] = []
+        self.rows: list[dict[str, object]] = []
+        self.asked: dict[str, dict[str, float]] = {}
+        duties = {kind: self._duty(kind) for kind in LESSONS}
+        duties["memory"] = Duty(nothing_to_learn)
+        self.retrainer = Retrainer(
+            self.settings.joblog_url, home / "retrain.json", duties, RetrainRules(),
+            lambda: self.now,
+        )  # fmt: skip
+        self.bundles: dict[str, dict[str, Bundle]] = {who: {} for who in WHO}
+        self.shared, self.frozen = HistoryState(lambda: self.log), HistoryState(lambda: self.log)
+        self.state: ServingState | None = None
+
+    def _duty(self, kind: str) -> Duty:
+        run = RetrainRun(self.settings.tracking_uri, self.settings.artifacts_path)
+        challenger = LessonChallenger(lambda: self.registry, run, LESSONS[kind], shadow_rows=8)
+        watcher = LessonWatcher(
+            lambda: self.registry, LESSONS[kind], promotions=Promotions(compared)
+        )
+
+        def watched(finished: FinishedJobs, since: int):
+            before = time.process_time()
+            found = watcher(finished, since)
+            self.cpu_s["watching"] += time.process_time() - before
+            if found.drift:
+                self.drifts.append((self.world.day(self.now), kind, found.drift))
+            return found
+
+        return Duty(challenger, watched)
+
+    def live(self, until_day: float, tell: Callable[[Lived], object]) -> Lived:
+        """Live until a day, tell each evening what came of it so far, and return it."""
+        jobs = self.world.jobs
+        starts = sorted(jobs, key=lambda job: job.start_time)
+        at_start = at_finish = 0
+        night = WARM_UP_DAYS + 1.0
+        while self.world.day(self.now) < until_day:
+            self.now += CHUNK_S
+            day = self.world.day(self.now)
+            begin, finish = at_start, at_finish
+            while at_start < len(starts) and starts[at_start].start_time < self.now:
+                at_start += 1
+            while at_finish < len(jobs) and jobs[at_finish].finish_time < self.now:
+                at_finish += 1
+            if self.state is not None:
+                self._ask(starts[begin:at_start])
+            self._finish(jobs[finish:at_finish])
+            if self.state is None and day >= WARM_UP_DAYS:
+                self._begin()
+            elif self.state is not None:
+                if LOOP in self.who:
+                    self._step()
+                if day >= night:
+                    night += 1.0
+                    if NIGHTLY in self.who:
+                        self._retrain_all(NIGHTLY)
+                    tell(self._so_far(day))
+        return replace(self._so_far(until_day), quarantine=self._quarantined())
+
+    def _so_far(self, day: float) -> Lived:
+        rows = pd.DataFrame(self.rows)
+        return Lived(day, rows, self.challenges, self.drifts, dict(self.cpu_s))
+
+    def _begin(self) -> None:
+        """Train the first versions on the warm-up; everyone starts from them."""
+        finished = self._finished()
+        facts = {
+            JOBLOG: self.log.identity(),
+            SEQUENCE: str(finished.sequences[-1]),
+            SEEN: str(len(finished.jobs)),
+        }
+        for trained, report in self._trained():
+            spec = replace(trained.spec, facts={**trained.spec.facts, **facts})
+            bundle = replace(trained, spec=spec)
+            version = self.registry.register(bundle, report)
+            self.registry.promote(bundle.spec.name, version)
+            for who in WHO:
+                self.bundles[who][bundle.spec.name] = bundle
+        self.frozen.catch_up()
+        self.state = ServingState(
+            MlflowChampions(self.settings.tracking_uri), ModelCache(self.settings.cache_path),
+            lambda: JobLog(self.settings.joblog_url), Metrics(),
+        )  # fmt: skip
+        self.state.follow_log()
+        self.state.refresh()
+        self.predictors = {who: self._predictor(who) for who in self.who if who != LOOP}
+
+    def _step(self) -> None:
+        before = time.process_time()
+        made = self.retrainer.step()
+        self.cpu_s["loop"] += time.process_time() - before
+        self.challenges += [(self.world.day(self.now), challenge) for challenge in made]
+        if any(challenge.stage in ("promoted", "rolled_back") for challenge in made):
+            self.state.refresh()
+
+    def _trained(self):
+        finished = self._finished()
+        newest = int(finished.sequences[-1])
+        lessons = [lesson for make in LESSONS.values() for lesson in make(finished)]
+        return [pair for lesson in lessons for pair in lesson.trained(newest)]
+
+    def _retrain_all(self, who: str) -> None:
+        before = time.process_time()
+        for bundle, _ in self._trained():
+            self.bundles[who][bundle.spec.name] = bundle
+        self.cpu_s[who] += time.process_time() - before
+        self.predictors[who] = self._predictor(who)
+
+    def _predictor(self, who: str) -> Predictor:
+        if who == NOTHING:
+            return Predictor(self.bundles[who], self.frozen.features)
+        live = Live(self.shared.profiles, self.shared.colocations)
+        previous = getattr(self, "predictors", {}).get(who)
+        self.built = {**getattr(self, "built", {}), who: live}
+        return Predictor(self.bundles[who], self.shared.features, live, previous)
+
+    def _finished(self) -> FinishedJobs:
+        entries, sequence = [], 0
+        while page := self.log.since(sequence):
+            entries += page
+            sequence = page[-1][0]
+        return FinishedJobs("all", [n for n, _ in entries], [job for _, job in entries])
+
+    def _finish(self, jobs: Sequence[FinishedJob]) -> None:
+        for job in jobs:
+            asked = self.asked.pop(job.job_id, None)
+            if asked is None or job.job_id in self.world.poisoned | self.world.lied:
+                continue
+            is_pair = job.job_id in self.world.truth
+            true = self.world.truth[job.job_id] if is_pair else job.runtime_s
+            errors = {who: abs(np.log(value / max(true, 0.1))) for who, value in asked.items()}
+            family = job.structure.family if job.structure else "drac"
+            kind = "slowdown" if is_pair else "runtime"
+            self.rows.append(
+                {"job_id": job.job_id, "day": self.world.day(self.now), "kind": kind,
+                 "family": family, "key": job.job_key,
+                 "gpu_model": job.segments[0].gpu_model, "user": job.user, **errors}
+            )  # fmt: skip
+        self.log.append(jobs)
+        self.shared.catch_up()
+        if self.state is not None:
+            if LOOP in self.who:
+                self.state.follow_log()
+            for who in {NEVER, NIGHTLY} & set(self.who):
+                live = Live(self.shared.profiles, self.shared.colocations)
+                if not live.is_same(self.built[who]):
+                    self.predictors[who] = self._predictor(who)
+
+    def _ask(self, jobs: Sequence[FinishedJob]) -> None:
+        pairs = [job for job in jobs if job.job_id in self.world.truth]
+        others = [job for job in jobs if job.job_id not in self.world.truth]
+        for who in self.who:
+            predictor = self.state.predictor() if who == LOOP else self.predictors[who]
+            self._slowdowns(who, predictor, pairs)
+            if others:
+                told = predictor.runtimes([_request(job) for job in others])
+                for job, estimate in zip(others, told, strict=True):
+                    self.asked.setdefault(job.job_id, {})[who] = estimate.value
+
+    def _slowdowns(self, who: str, predictor: Predictor, pairs: Sequence[FinishedJob]) -> None:
+        for job in pairs:
+            pair = (job.job_key, job.segments[0].neighbour_keys[0], job.segments[0].gpu_model)
+            # Not `slowdowns`: it refuses what was never profiled, a placement answers it all the
+            # same, by what `estimates` says.
+            found = predictor._needed_slowdowns().estimates([pair])[0]
+            self.asked.setdefault(job.job_id, {})[who] = found.value
+
+    def _quarantined(self) -> dict[str, str]:
+        """Return job id to reason, of all that both audits put aside."""
+        jobs = self._finished().jobs
+        labels = audited(production_runs(jobs, NO_RUNS))
+        found = {
+            run.split(":")[1]: str(reason)
+            for table in (labels.quarantine, labels.left_out)
+            for run, reason in zip(table["run_id"], table["reason"], strict=True)
+        }
+        runtimes = audited_jobs(jobs_frame(jobs)).quarantine
+        return found | dict(zip(runtimes["job_id"], runtimes["reason"], strict=True))
+
+
+def main() -> None:
+    """Live, and pickle each evening what came of it so far."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--who", required=True, help="Names of WHO, with commas.")
+    parser.add_argument("--days", type=float, default=DAYS)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    world = made_world(Path(os.environ["COLOCAST_PUBLIC_DATA"]), drifts_within(given.days))
+
+    def tell(lived: Lived) -> None:
+        beside = given.out.with_suffix(".new")
+        beside.write_bytes(pickle.dumps(lived))
+        beside.replace(given.out)
+
+    with tempfile.TemporaryDirectory(prefix="colocast-bench-") as home:
+        tell(Life(world, Path(home), given.who.split(",")).live(given.days, tell))
+
+
+def _request(job: FinishedJob) -> JobRequest:
+    return JobRequest(
+        job.job_id, job.user, job.queue, job.job_key, job.submit_time, job.gpus,
+        None, job.cpus, job.mem_mib, job.limit_s, 0.0, job.structure,
+    )  # fmt: skip
+
+
+def summary(lived: Lived) -> Mapping[str, float]:
+    """Return mean errors by kind and answerer, after the warm-up."""
+    return {
+        f"{kind}, {who}": float(rows[who].mean())
+        for kind, rows in lived.errors.groupby("kind")
+        for who in WHO
+        if who in rows
+    }
+
+
+if __name__ == "__main__":
+    main()
