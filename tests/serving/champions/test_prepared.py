@@ -4,13 +4,16 @@ import sys
 
 import numpy as np
 import pytest
+import skops.io
 
 from data.errors import BadModelError
 from serving.champions import prepared
+from serving.champions.files import write_facts
 from serving.champions.prepared import PREPARED, compiled_bundle, prepared_bundle
 from serving.champions.probing import probe_rows
 from serving.forest.plain import PlainForest, read_forest, write_forest
 from serving.inference.explain import forest_contributions
+from tests.serving.structures import demand_bundle, memory_bundle
 
 VERSION = "colocast-interference/1"
 
@@ -42,6 +45,26 @@ def test_prepared_version_answers_and_explains_as_the_estimator_does(directory, 
     for n in (1, 4, 5, len(rows)):
         np.testing.assert_allclose(bundle.predict(rows[:n]), native.predict(rows[:n]), atol=1e-12)
     assert forest_contributions(bundle, rows[0]) == forest_contributions(native, rows[0])
+
+
+def test_forest_of_several_signals_is_prepared_too(tmp_path, here):
+    bundle = demand_bundle()
+    skops.io.dump(bundle.estimator, tmp_path / "model.skops")
+    write_facts(bundle, tmp_path)
+    found = prepared_bundle(tmp_path, "colocast-demand/1")
+    rows = probe_rows(bundle.spec)
+    assert isinstance(found.estimator, PlainForest)
+    np.testing.assert_allclose(found.predict(rows), bundle.predict(rows), atol=1e-12)
+
+
+def test_model_that_is_no_forest_is_read_here(tmp_path, here):
+    bundle = memory_bundle()
+    skops.io.dump(bundle.estimator, tmp_path / "model.skops")
+    write_facts(bundle, tmp_path)
+    rows = probe_rows(bundle.spec)[:5]
+    found = prepared_bundle(tmp_path, "colocast-memory/1").predict(rows)
+    assert found.tolist() == bundle.predict(rows).tolist()
+    assert here == []
 
 
 def test_version_is_prepared_once(directory, here):
