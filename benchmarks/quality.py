@@ -14,10 +14,13 @@ from pathlib import Path
 from benchmarks.quality_interference import interference_quality
 from benchmarks.quality_row import Row, row_facts
 from benchmarks.quality_runtime import runtime_quality
+from benchmarks.quality_structure import demand_quality, memory_quality
 
 MODELS: Mapping[str, Callable[[Path], Iterable[Row]]] = {
     "interference": interference_quality,
     "runtime": runtime_quality,
+    "memory": memory_quality,
+    "demand": demand_quality,
 }
 
 
