@@ -7,7 +7,6 @@ as estimated from what requests like those took before.
 """
 
 import asyncio
-import math
 from collections import deque
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -15,7 +14,6 @@ from time import perf_counter
 from data.errors import DeadlineError, OverloadedError
 
 SLICE_S = 0.002  # of computing, then the sockets are looked at again
-IDLE_S = 0.0001  # of no computing: the event loop has been at its sockets meanwhile
 LONGEST_WAIT_S = 0.25  # for a caller that names no deadline
 MOST_WAITING = 64
 UNKNOWN_S = 0.001  # cost of what was not asked before
@@ -47,15 +45,11 @@ class Admission:
     _released: int = 0
     _is_release_due: bool = False
     _spent_s: float = 0.0
-    _last_end_s: float = -math.inf
+    _is_slice_over: bool = False
 
-    def may_go_now(self, now_s: float) -> bool:
-        """Return whether a request may compute at once: nobody waits, and the loop is not busy."""
-        if self._waiting or self._released:
-            return False
-        if now_s - self._last_end_s > IDLE_S:
-            self._spent_s = 0.0
-        return self._spent_s < SLICE_S
+    def may_go_now(self) -> bool:
+        """Return whether a request may compute at once: nobody waits, and the slice is not over."""
+        return not (self._waiting or self._released or self._is_slice_over)
 
     async def turn(self, path: str, size: int, deadline_s: float, longest_s: float) -> None:
         """Wait for a turn.
@@ -92,12 +86,14 @@ class Admission:
 
     def done(self, path: str, size: int, start_s: float) -> None:
         """Take in that a request has computed since `start_s`."""
-        now_s = perf_counter()
-        took_s, key = now_s - start_s, (path, size.bit_length())
+        took_s, key = perf_counter() - start_s, (path, size.bit_length())
         known_s = self._costs_s.get(key, took_s)
         self._costs_s[key] = known_s + NEWEST_WEIGHT * (took_s - known_s)
         self._spent_s += took_s
-        self._last_end_s = now_s
+        if self._spent_s >= SLICE_S and not self._is_slice_over:
+            # What came while it computed is heard before this is called.
+            self._is_slice_over = True
+            asyncio.get_running_loop().call_soon(self._begin_slice)
 
     def cost_s(self, path: str, size: int) -> float:
         """Return what a request is expected to take, from others of about its size (s)."""
@@ -115,6 +111,10 @@ class Admission:
         if not self._is_release_due and not self._released:
             self._is_release_due = True
             asyncio.get_running_loop().call_soon(self._release)
+
+    def _begin_slice(self) -> None:
+        self._is_slice_over = False
+        self._spent_s = 0.0
 
     def _release(self) -> None:
         """Let those compute next that fit a slice; in between, newcomers are seen."""

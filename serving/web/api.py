@@ -144,7 +144,7 @@ class Api:
     ) -> Answered:
         admission, path, size = self.admission, endpoint.path, len(body)
         start_s = perf_counter()
-        if not admission.may_go_now(start_s):
+        if not admission.may_go_now():
             await admission.turn(path, size, deadline_s, self.longest_wait_s)
             start_s = perf_counter()
         try:
