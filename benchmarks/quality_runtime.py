@@ -15,7 +15,7 @@ REACH_R2, REACH_WITHIN, REACH_GAIN = 0.45, 0.60, 0.97
 REACH_COVERAGE, REACH_WORST = 0.88, 0.80
 EVALUATE = "colocast evaluate runtime --jobs {path} --from {day}"
 
-LOGS = {"DRAC": ("drac-slurm", "2021-05-24"), "Philly": ("philly", "2017-11-01")}
+LOGS = {"DRAC": ("drac-slurm", "2021-05-24"), "Philly": ("philly", "2017-12-01")}
 """Folder, and the first day that is measured: kernels and trees were chosen on earlier days of
 DRAC; nothing was chosen on Philly."""
 

@@ -70,8 +70,13 @@ class HeldOut:
         """Return the jobs where a mask of shape (n,) holds."""
         rows = np.tile(jobs, 2)
         groups = self.groups[rows].reset_index(drop=True)
-        parts = (part[rows] for part in (self.batch, self.low, self.high))
-        return HeldOut(self.residuals[rows], groups, *parts)
+        return HeldOut(
+            residuals=self.residuals[rows],
+            groups=groups,
+            batch=self.batch[rows],
+            low=self.low[rows],
+            high=self.high[rows],
+        )
 
     def table(self, drift: float = 1.0) -> pd.DataFrame:
         """Return the quantiles of the residuals, widened by a factor."""
