@@ -29,7 +29,7 @@ AT_MOST = (
 OWN = (
     ("mean_colocated_slowdown", 1.1, "ratio"),
     ("above_tolerance_share", 0.05, "ratio"),
-    ("reclaim_wait_max_s", 900.0 + 60.0, "s"),  # grace and cycle of `ReclaimRules`
+    ("reclaim_wait_max_s", 300.0 + 60.0, "s"),  # grace and cycle of `ReclaimRules`
     ("replay_s", 120.0, "s"),
 )
 

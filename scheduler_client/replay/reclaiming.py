@@ -15,14 +15,11 @@ class ReclaimRules:
     ----------
     grace_s : float
         A borrower runs at least so long.
-    growth : float
-        By so much of itself the cost of an eviction grows with each that a job had.
     every_s : float
         So often a queue that waits for its nominal quota is looked at again.
     """
 
-    grace_s: float = 900.0
-    growth: float = 0.1
+    grace_s: float = 300.0
     every_s: float = 60.0
 
 
@@ -93,7 +90,6 @@ class Reclaiming:
         return any(card in cards for card in self._simulation.on[victim])
 
     def _cost(self, job: int) -> float:
-        """Return the GPU seconds that an eviction loses; more, the more the job has had."""
+        """Return the seconds that an eviction loses: gangs free more cards for as much."""
         simulation = self._simulation
-        lost_s = simulation.unsaved_s(job) + simulation.site.costs.restart_s
-        return lost_s * simulation.gpus[job] * (1 + self._rules.growth * simulation.evictions[job])
+        return simulation.unsaved_s(job) + simulation.site.costs.restart_s
