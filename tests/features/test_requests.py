@@ -8,6 +8,7 @@ from features.requests import (
     limit_log,
     request_features,
     requests_frame,
+    running_frame,
 )
 
 # 2021-05-24 06:00 UTC was a Monday
@@ -44,3 +45,10 @@ def test_features_tell_nothing_of_who_asks():
 def test_limit_of_zero_is_no_limit():
     frame = requests_frame([JobRequest("1", "ada", "q", "k", 0.0, limit_s=0.0)])
     assert limit_log(frame["limit_s"]).isna().all()
+
+
+def test_running_jobs_are_requests_with_their_elapsed_time():
+    frame = running_frame([JobRequest("7", "ada", "q", "k", 0.0, elapsed_s=30.0)])
+    assert list(frame.columns) == [*REQUEST_COLUMNS, "elapsed_s"]
+    assert frame.loc[0, "elapsed_s"] == 30
+    assert running_frame([]).dtypes.equals(frame.dtypes)

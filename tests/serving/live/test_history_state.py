@@ -93,3 +93,14 @@ def test_features_equal_those_of_the_history_itself(log):
     history.observe(jobs_frame(jobs))
     wanted = history.transform(requests_frame([REQUEST])).to_numpy()
     np.testing.assert_array_equal(state.features([REQUEST]).to_numpy(), wanted)
+
+
+def test_running_jobs_of_the_user_are_seen_but_not_kept(log):
+    state = HistoryState(lambda: log)
+    state.append([finished(0)])
+    running = [JobRequest(f"r{i}", "ada", "q", "bert", 4_000.0, elapsed_s=90.0) for i in range(3)]
+    beside = state.features([REQUEST], running).loc[0]
+    assert (beside["user_started"], beside["user_running"]) == (4, 0.75)
+    assert state.features([REQUEST]).loc[0, "user_running"] == 0
+    others = [JobRequest("r", "bob", "q", "bert", 4_000.0, elapsed_s=90.0)]
+    assert state.features([REQUEST], others).loc[0, "user_running"] == 0
