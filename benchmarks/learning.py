@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.learning_alarms import alarms_a_month
-from benchmarks.learning_families import halving, jobs_until_halved
+from benchmarks.learning_alarms import alarms_a_month, alarms_without_drift, planted_delays
+from benchmarks.learning_families import halving, jobs_until_half_learnt, jobs_until_halved
 from benchmarks.learning_run import LOOP, NEVER, NIGHTLY, NOTHING, WARM_UP_DAYS, Lived
 from benchmarks.learning_world import DAY_S, DAYS, drifts_within, made_world
 from pipelines.retraining.pictures import error_over_time
@@ -29,7 +29,7 @@ from pipelines.retraining.watch import Observations
 
 PARTS = {"loop": f"{LOOP},{NEVER},{NOTHING}", "nightly": NIGHTLY}
 START = "from benchmarks.learning_run import main; main()"
-REPEATS = 40
+REPEATS = 20
 COMMAND = "make bench-learning"
 
 
@@ -95,6 +95,7 @@ def table(lived: Lived, nightly: Lived, folder: Path, days: float) -> list[Row]:
         *_slow_driver(both, lived, days),
         *_poison(lived, both, folder, days),
         *_alarms(both),
+        *_delays(folder),
     ]
 
 
@@ -129,9 +130,12 @@ def _prequential(both: pd.DataFrame, lived: Lived, nightly: Lived) -> list[Row]:
 
 
 def _families(folder: Path) -> list[Row]:
-    halved = jobs_until_halved(halving(folder))
+    errors = halving(folder)
+    halved, learnt = jobs_until_halved(errors), jobs_until_half_learnt(errors)
     median = float(np.median(halved))
     return [
+        Row("new family: colocated jobs until half of what 30 of them teach is learnt, median",
+            float(np.median(learnt)), "jobs", None, None),
         Row("new family: colocated jobs until its error is halved, median of families",
             median, "jobs", 10, median <= 10),
         Row("new family: the slowest family", float(halved.max()), "jobs", 10,
@@ -200,6 +204,16 @@ def _alarms(both: pd.DataFrame) -> list[Row]:
         text = f"{kind}: false alarms a month, {REPEATS} reordered copies"
         found.append(Row(text, rate, "a month", 0.25, rate <= 0.25))
     return found
+
+
+def _delays(folder: Path) -> list[Row]:
+    rows = [
+        Row(f"days until an alarm: {name} ({stream})", delay, "days", None, None)
+        for name, (delay, stream) in planted_delays(folder).items()
+    ]
+    cried = alarms_without_drift(folder)
+    return [*rows, Row("streams that cry in 50 real days without a planted drift", len(cried), "",
+                       None, None)]  # fmt: skip
 
 
 def _picture(lived: Lived, nightly: Lived, days: float) -> bytes:

@@ -43,6 +43,13 @@ def jobs_until_halved(errors: pd.DataFrame) -> pd.Series:
     return halved.apply(lambda row: float(row[row].index.min()) if row.any() else np.inf, axis=1)
 
 
+def jobs_until_half_learnt(errors: pd.DataFrame) -> pd.Series:
+    """Return the same of the error beyond what is left after the most jobs: the noise stays."""
+    means = errors.pivot_table(index="family", columns="jobs", values="error")
+    half = means.le((means[0] + means[max(STEPS)]) / 2, axis="index")
+    return half.apply(lambda row: float(row[row].index.min()), axis=1)
+
+
 def _family(
     labels: pd.DataFrame, found: pd.DataFrame, name: str, family: dict[str, str], draws: int
 ) -> Iterable[dict[str, object]]:
