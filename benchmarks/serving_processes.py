@@ -116,6 +116,10 @@ class Served:
         """Return the resident memory of each worker (MiB)."""
         return [process.memory_info().rss / MIB for process in self.workers()]
 
+    def computed_s(self) -> float:
+        """Return what all workers have computed since their start (s)."""
+        return sum(sum(process.cpu_times()[:2]) for process in self.workers())
+
     def live_objects(self, folder: Path) -> int:
         """Return how many objects the first worker's collector tracks, after a collection.
 

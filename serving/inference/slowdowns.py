@@ -119,10 +119,15 @@ class Slowdowns:
         return [known or fresh[pair] for pair, known in zip(pairs, found, strict=True)]
 
     def _predicted(self, pairs: Sequence[PairKey]) -> dict[PairKey, Estimate]:
-        known = [pair for pair in pairs if not self.unprofiled([pair])]
+        profiled = self._profiled
+        known = [
+            (job, other, model)
+            for job, other, model in pairs
+            if (job, model) in profiled and (other, model) in profiled
+        ]
         fresh = dict(zip(known, self._known.estimates(known), strict=True))
-        cold = [pair for pair in pairs if pair not in fresh]
-        if cold:
+        if len(known) < len(pairs):
+            cold = [pair for pair in pairs if pair not in fresh]
             fresh |= zip(cold, _predicted(self.bundle, cold), strict=True)
         return fresh
 
