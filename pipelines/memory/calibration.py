@@ -27,10 +27,15 @@ from pipelines.splits import (
 )
 from serving.inference.bundle import Bundle, Calibration, Floats
 from serving.inference.memory import SMALLEST_MIB, answers_mib, group_ladder, within_quantiles
-from serving.inference.memory_beyond import BEYOND_TABLE, distance, unit_widths
+from serving.inference.memory_beyond import (
+    BEYOND_TABLE,
+    distance,
+    effective_kinship,
+    unit_widths,
+)
 
 MIN_RUNS = 5
-MIN_CONFIGURATIONS = 20  # of a calibration group: of fewer even the extremes hold too little
+MIN_CONFIGURATIONS = 12  # of a calibration group: of fewer even the extremes hold too little
 MIN_ROWS = 30  # of a calibration group, and of a kinship
 UNKNOWN = np.log(3.0)
 """Half the interval, on a logarithm, of a kin that no held-out run had: a factor of three."""
@@ -92,7 +97,8 @@ def held_out_memory(
         rows = memory_features(asked, bundle.spec.features)
         value, near = answers_mib(bundle, rows), nearest_kinship(asked, bundle.spec.features)
         far = distance(bundle, rows, value)
-        part = {"value": value, "in_domain": far.within & (near == EXACT), "kinship": near}
+        within = far.within & (near == EXACT)
+        part = {"value": value, "in_domain": within, "kinship": effective_kinship(near, far)}
         parts.append(
             pd.DataFrame(
                 part | {"scale": far.scale, "fold": fold.name, "peak": asked[PEAK]},

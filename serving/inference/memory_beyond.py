@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from features.memory_terms import EXACT, KINSHIPS
+from features.memory_terms import ANY, EXACT, KINSHIPS
 from serving.inference.bundle import Bundle, Floats
 
 BEYOND_TABLE = "beyond"
 PER_SHARE = 3.0  # a bound is so many times wider where all of the answer is extrapolated
 PER_LOG_RATIO = 1.0  # and by so much for each factor of e beyond the learnt range
 MOST_SHARE, MOST_LOG_RATIO = 0.6, 3.0
+WIDEST = np.log(8.0)  # of a stranger: a factor of eight says no more than that nothing is known
 NARROWEST = 0.01  # half an interval on a logarithm: no constant is known better
 
 
@@ -26,10 +27,13 @@ class Distance:
         Whether it does not: every known term lies in the range of the row's own groups.
     scale : array of shape (n,), float64, >= 1
         How much wider its interval is than that of a row within, before calibration.
+    unseen : array of shape (n,), bool
+        Whether it has a part that no learnt row of its groups had at all, such as a second GPU.
     """
 
     within: NDArray[np.bool_]
     scale: Floats
+    unseen: NDArray[np.bool_]
 
 
 def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
@@ -66,7 +70,13 @@ def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
         share[outside] = np.abs(change) / answers[outside]
         ratio[outside] = _log_ratio(asked, low, high)
     scale = 1 + PER_SHARE * np.minimum(share, MOST_SHARE)
-    return Distance(within, scale + PER_LOG_RATIO * np.minimum(ratio, MOST_LOG_RATIO))
+    unseen = ((values > 0) & (np.isnan(high) | (high <= 0))).any(axis=1)
+    return Distance(within, scale + PER_LOG_RATIO * np.minimum(ratio, MOST_LOG_RATIO), unseen)
+
+
+def effective_kinship(near: pd.Series, far: Distance) -> pd.Series:
+    """Return the kinship whose bounds count: of what was never seen nothing near is known."""
+    return near.mask(far.unseen, ANY)
 
 
 def widened(
@@ -96,9 +106,12 @@ def widened(
     if table is None:
         factor = np.where(within, 1.0, bundle.spec.calibration.outside)
         return quantiles * factor[:, None], within
+    near = effective_kinship(near, far)
     factors = table.set_index("kinship")[["lower", "upper"]].reindex(list(KINSHIPS))
     wide = factors.loc[near.to_numpy()].to_numpy(np.float64)
     wide = wide * unit_widths(quantiles, near, far.scale)[:, None]
+    strange = (near != EXACT).to_numpy()[:, None]
+    wide = np.where(strange, np.clip(wide, -WIDEST, WIDEST), wide)
     low = np.where(within, quantiles[:, 0], np.minimum(quantiles[:, 0], wide[:, 0]))
     high = np.where(within, quantiles[:, 1], np.maximum(quantiles[:, 1], wide[:, 1]))
     return np.column_stack([low, high]), within

@@ -139,3 +139,11 @@ def test_one_row_equals_the_batch(kind, request):
 @pytest.mark.parametrize("kind", ["bundle", "kin_bundle"])
 def test_no_models_need_no_memory(kind, request):
     assert memory_estimates(request.getfixturevalue(kind), []).empty
+
+
+def test_what_no_learnt_row_had_is_bounded_as_a_stranger(kin_bundle):
+    high = {**kin_bundle.spec.high, "exact|any|gpus_log2": 0.0}
+    single = replace(kin_bundle, spec=replace(kin_bundle.spec, high=high))
+    found = memory_estimates(single, [replace(model(), gpus=8)]).iloc[0]
+    assert not found["in_domain"]
+    assert found["upper"] / found["value"] == pytest.approx(8)  # the widest that is said
