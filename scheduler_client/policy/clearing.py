@@ -50,7 +50,11 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         if eviction is not None:
             found.append(eviction)
             _play(eviction, search, field)
-            field = replace(field, spoken_for=field.spoken_for.union(eviction.victims))
+            field = replace(
+                field,
+                spoken_for=field.spoken_for.union(eviction.victims),
+                kept_cards=field.kept_cards.union(eviction.card_ids),
+            )
     return tuple(found)
 
 

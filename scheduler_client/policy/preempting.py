@@ -31,6 +31,8 @@ class Field:
         Of evicting each running job (GPU seconds).
     spoken_for : set of str
         Jobs that are ending, or are victims already.
+    kept_cards : set of str
+        Cards of those who had others evicted before in this cycle: nobody else gets in there.
     """
 
     queues: Mapping[str, Queue]
@@ -40,6 +42,7 @@ class Field:
     rules: EvictionRules
     now: float
     spoken_for: frozenset[str]
+    kept_cards: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,9 @@ def _cheapest(
         return None
     ledger = search.board.ledger
     touched = {card_id for job in eligible.values() for card_id in job.card_ids}
-    free = [c for c in fitting_cards(search) if _will_do(ledger.cards[c], search)]
+    touched -= field.kept_cards
+    fitting = (c for c in fitting_cards(search) if c not in field.kept_cards)
+    free = [card_id for card_id in fitting if _will_do(ledger.cards[card_id], search)]
     options = [o for c in sorted(touched) for o in _options(ledger.cards[c], search, eligible)]
     models = {ledger.cards[c].gpu_model for c in free} | {o.gpu_model for o in options}
     found = []

@@ -8,7 +8,11 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -40,6 +44,7 @@ QUEUES = (
     Queue("b", 2, "all", reclaims=Whom.ANY, preempts=Whom.LOWER_PRIORITY),
     Queue("c", 0, "all", borrowing_limit_gpus=4),
 )
+EPOCH = 1_000_000.0
 THOROUGH = os.environ.get("COLOCAST_EXAMPLES")
 
 
@@ -92,6 +97,15 @@ class FlakyCluster(InMemoryCluster):
 class LoopMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        # Nothing may depend on the clock, or on chance: what fails must fail again.
+        numbers = count()
+        clock = SimpleNamespace(
+            time=lambda: EPOCH + self.cluster.now, monotonic=time.monotonic, sleep=time.sleep
+        )
+        self.patches = ExitStack()
+        self.patches.enter_context(mock.patch("scheduler_client.loop.time", clock))
+        names = SimpleNamespace(token_hex=lambda _size: f"{next(numbers):08x}")
+        self.patches.enter_context(mock.patch("scheduler_client.jobs.spool.secrets", names))
         base = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="colocast-machine-", dir=base))
         self.spool = Spool(self.folder / "spool.db")
@@ -111,7 +125,7 @@ class LoopMachine(RuleBasedStateMachine):
             reservation=ReservationRules(after_s=0.0),
             eviction=EvictionRules(most=MOST_EVICTIONS, least_run_s=0.0),
         )
-        remembered = Remembered(self.spool, 3600.0, time.time())
+        remembered = Remembered(self.spool, 3600.0, EPOCH)
         self.loop = SchedulerLoop(
             LoopParts(
                 spool=self.spool,
@@ -146,7 +160,8 @@ class LoopMachine(RuleBasedStateMachine):
             priority=priority,
             limit_s=limit_s,
         )
-        self.submitted[self.spool.submit(submission)] = submission
+        now = EPOCH + self.cluster.now
+        self.submitted[self.spool.submit(submission, now)] = submission
 
     @rule()
     def cycle(self):
@@ -246,6 +261,7 @@ class LoopMachine(RuleBasedStateMachine):
             ]
             assert Counter(job.job_id for job in done) == Counter(list(self.submitted))
         finally:
+            self.patches.close()
             self.spool.close()
             self.outbox.close()
             shutil.rmtree(self.folder)

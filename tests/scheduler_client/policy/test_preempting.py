@@ -219,3 +219,13 @@ def test_cost_grows_with_evictions_and_fades(full):
     past = (PastEviction("b", "x", NOW), PastEviction("b", "x", NOW - 3600))
     history = EvictionHistory(past, NOW, rules)
     assert eviction_costs(full.view(), history)["b"] == pytest.approx(3600 * (1 + 0.5 * 1.5))
+
+
+def test_two_preemptors_are_never_sent_to_one_card(full, a_pending):
+    light = Estimate(1.1, 1.0, 1.2, "m/1", Source.MODEL)
+    beside = {CardClass("A100", ("bert",)): Colocation(light, (light,))}
+    jobs = [mine(a_pending, str(n), gpu_mem_mib=100) for n in range(2)]
+    predictions = {str(n): JobForecast(None, {}, beside, Level.MODEL) for n in range(2)}
+    evictions = decide(full.view(*jobs), predictions, RULES).evictions
+    cards = [card_id for eviction in evictions for card_id in eviction.card_ids]
+    assert len(cards) == len(set(cards)) == 2
