@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-EXPONENTS = (1.3, 2.0, 4.0, 8.0)
-"""Bets of ``k * rank ** (k - 1)``: a small k waits for small shifts, a large one for large ones."""
+BETS = ((1.0, 1.3), (1.0, 2.0), (1.0, 4.0), (1.0, 8.0), (0.2, 32.0))
+"""Stakes ``(w, k)`` of ``1 - w + w * k * rank ** (k - 1)``: a small k waits for small shifts of
+all, a large one for large ones; the last for a few observations that are unlike any before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def first_alarm(values: ArrayLike, threshold: float, seed: int = 0) -> Alarm | N
     True
     """
     bets = _bets(ranks(values, seed))
-    statistic = np.zeros(len(EXPONENTS))
+    statistic = np.zeros(len(BETS))
     for at, factors in enumerate(bets):
         statistic = (statistic + 1.0) * factors
         evidence = float(statistic.mean())
@@ -107,8 +108,9 @@ def first_alarm(values: ArrayLike, threshold: float, seed: int = 0) -> Alarm | N
 
 
 def _bets(uniform: Floats) -> Floats:
-    exponents = np.array(EXPONENTS)
-    return np.asarray(exponents * uniform[:, None] ** (exponents - 1.0))
+    weights, exponents = np.array(BETS).T
+    won = exponents * uniform[:, None] ** (exponents - 1.0)
+    return np.asarray(1.0 - weights + weights * won)
 
 
 def _likeliest_start(logs: Floats) -> int:

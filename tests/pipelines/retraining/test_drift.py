@@ -47,6 +47,13 @@ def test_misses_that_become_frequent_are_found_though_all_are_ties():
     assert abs(found.since - 300) < 30
 
 
+def test_a_kind_that_was_never_seen_is_found_though_most_observations_are_as_before():
+    unseen = np.append(np.zeros(600), np.random.default_rng(8).random(200) < 0.3)
+    found = first_alarm(unseen, 100_000.0)
+    assert found is not None
+    assert 600 <= found.at < 660
+
+
 def test_an_improvement_is_no_alarm():
     assert first_alarm(np.append(RANDOM.normal(3, 1, 300), np.zeros(200)), 1000.0) is None
 
