@@ -12,7 +12,6 @@ from features.memory_terms import (
     EXACT,
     FRAMEWORK,
     KIND,
-    KINSHIPS,
     kin,
     memory_features,
     nearest_kinship,
@@ -28,7 +27,9 @@ from pipelines.splits import (
 from serving.inference.bundle import Bundle, Calibration, Floats
 from serving.inference.memory import SMALLEST_MIB, answers_mib, group_ladder, within_quantiles
 from serving.inference.memory_beyond import (
+    BEYOND,
     BEYOND_TABLE,
+    UNSEEN,
     distance,
     effective_kinship,
     unit_widths,
@@ -137,13 +138,13 @@ def beyond_table(
 
     Returns
     -------
-    DataFrame of shape (4, 3)
+    DataFrame of shape (5, 3)
         ``kinship``, ``lower`` and ``upper``; a kinship that too few held-out runs had is at least
         as wide as every nearer one.
     """
     scaled = {
         kinship: np.concatenate([_scaled(within, runs, rows, kinship) for rows in answered])
-        for kinship in KINSHIPS
+        for kinship in BEYOND
     }
     return pd.DataFrame(_widths(scaled))
 
@@ -189,4 +190,7 @@ def _widths(scaled: Mapping[str, Floats]) -> list[dict[str, object]]:
         else:
             low, high = min(low, -UNKNOWN), max(high, UNKNOWN)
         rows.append({"kinship": kinship, "lower": min(low, 0.0), "upper": max(high, 0.0)})
-    return rows
+    found = scaled[UNSEEN]
+    low, high = residual_quantiles(found) if len(found) >= MIN_ROWS else (0.0, 0.0)
+    unseen = {"lower": min(low, -UNKNOWN), "upper": max(high, UNKNOWN)}
+    return [*rows, {"kinship": UNSEEN, **unseen}]

@@ -6,10 +6,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from features.memory_terms import ANY, EXACT, KINSHIPS
+from features.memory_terms import EXACT, KINSHIPS
 from serving.inference.bundle import Bundle, Floats
 
 BEYOND_TABLE = "beyond"
+UNSEEN = "unseen"
+BEYOND = (*KINSHIPS, UNSEEN)
+"""The rows of that table."""
+
 PER_SHARE = 3.0  # a bound is so many times wider where all of the answer is extrapolated
 PER_LOG_RATIO = 1.0  # and by so much for each factor of e beyond the learnt range
 MOST_SHARE, MOST_LOG_RATIO = 0.6, 3.0
@@ -76,7 +80,7 @@ def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
 
 def effective_kinship(near: pd.Series, far: Distance) -> pd.Series:
     """Return the kinship whose bounds count: of what was never seen nothing near is known."""
-    return near.mask(far.unseen, ANY)
+    return near.mask(far.unseen, UNSEEN)
 
 
 def widened(
@@ -107,7 +111,7 @@ def widened(
         factor = np.where(within, 1.0, bundle.spec.calibration.outside)
         return quantiles * factor[:, None], within
     near = effective_kinship(near, far)
-    factors = table.set_index("kinship")[["lower", "upper"]].reindex(list(KINSHIPS))
+    factors = table.set_index("kinship")[["lower", "upper"]].reindex(list(BEYOND))
     wide = factors.loc[near.to_numpy()].to_numpy(np.float64)
     wide = wide * unit_widths(quantiles, near, far.scale)[:, None]
     strange = (near != EXACT).to_numpy()[:, None]

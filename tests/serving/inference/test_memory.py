@@ -48,8 +48,8 @@ def kin_bundle(bundle):
         low=dict.fromkeys(columns, 0.0),
         high={name: 1000.0 if "dense_mib" in name else 1e9 for name in columns},
     )
-    kinships = ["exact", "kind", "framework", "any"]
-    beyond = pd.DataFrame({"kinship": kinships, "lower": -0.1, "upper": [1.0, 0.5, 0.8, 1.2]})
+    kinships = ["exact", "kind", "framework", "any", "unseen"]
+    beyond = pd.DataFrame({"kinship": kinships, "lower": -0.1, "upper": [1.0, 0.5, 0.8, 1.2, 1.0]})
     return Bundle(
         spec,
         "colocast-memory/1",
