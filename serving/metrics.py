@@ -54,6 +54,8 @@ class Metrics:
             registry=registry,
         )
         self._versions: set[str] = set()
+        self._timers: dict[tuple[str, str, str, str], Histogram] = {}
+        self._counters: dict[tuple[str, str, str], Counter] = {}
         self._version = self._gauge(
             "colocast_model_version", "Version that serves; 0 where none does", "model"
         )
@@ -108,9 +110,17 @@ class Metrics:
         """
         version, source = max(counts, key=counts.__getitem__) if counts else NOBODY
         seen = self._seen(version)
-        self._seconds.labels(route, str(int(status)), seen, source).observe(seconds)
+        timed = (route, str(int(status)), seen, source)
+        timer = self._timers.get(timed)
+        if timer is None:  # to look a series up by its labels takes as long as to count
+            timer = self._timers[timed] = self._seconds.labels(*timed)
+        timer.observe(seconds)
         for (version, source), count in counts.items():
-            self._rows.labels(route, self._seen(version), source).inc(count)
+            counted = (route, self._seen(version), source)
+            counter = self._counters.get(counted)
+            if counter is None:
+                counter = self._counters[counted] = self._rows.labels(*counted)
+            counter.inc(count)
             if source in FALLBACKS:
                 self._fallbacks.labels(route, source).inc(count)
 
