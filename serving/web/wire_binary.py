@@ -5,7 +5,7 @@ than the answers cost. Same route, same checks, same errors; ``docs/serving.md``
 """
 
 import re
-from struct import Struct, iter_unpack
+from struct import Struct
 
 from data.domain import Estimate, Pair, Source
 from data.errors import RequestError
@@ -21,6 +21,9 @@ ESTIMATE = Struct("<dddHBB4x")  # value, lower, upper, model version, source, in
 LENGTH = Struct("<H")  # bytes of the name that follows, UTF-8
 SOURCES = tuple(Source)
 """A source is its position here."""
+
+MOST_NAMES = 4_096  # remembered, 2 KiB each at most
+_NAMES: dict[bytes, str] = {}  # what was read once is not checked again
 
 MOST_PAIRS = int(LIMITS["SlowdownRequest", "pairs"].most)
 _SOURCE_NUMBERS = {source: number for number, source in enumerate(SOURCES)}
@@ -54,7 +57,7 @@ class BinaryPairs(Reader[SlowdownRequest]):
         try:
             pairs = [
                 Pair(names[job], names[neighbour], names[model])
-                for job, neighbour, model in iter_unpack(PAIR.format, body[HEAD.size : at])
+                for job, neighbour, model in PAIR.iter_unpack(body[HEAD.size : at])
             ]
         except IndexError as error:
             raise RequestError(("pairs", "a name's position", f"one below {count}")) from error
@@ -104,8 +107,8 @@ def estimates_from_frame(frame: bytes) -> tuple[Estimate, ...]:
     versions = _names(frame, at, count)
     return tuple(
         Estimate(value, lower, upper, versions[version], SOURCES[source], bool(in_domain))
-        for value, lower, upper, version, source, in_domain in iter_unpack(
-            ESTIMATE.format, frame[HEAD.size : at]
+        for value, lower, upper, version, source, in_domain in ESTIMATE.iter_unpack(
+            frame[HEAD.size : at]
         )
     )
 
@@ -141,7 +144,14 @@ def _names(body: bytes, at: int, count: int) -> list[str]:
         if start > len(body):
             raise RequestError((f"names[{number}]", f"a body of {len(body)} bytes", "more of it"))
         at = start + LENGTH.unpack_from(body, at)[0]
-        names.append(_text(body[start:at], number, is_whole=at <= len(body)))
+        encoded = body[start:at]
+        text = _NAMES.get(encoded)
+        if text is None or at > len(body):
+            text = _text(encoded, number, is_whole=at <= len(body))
+            if len(_NAMES) >= MOST_NAMES:
+                _NAMES.clear()
+            _NAMES[encoded] = text
+        names.append(text)
     if at != len(body):
         raise RequestError(("", f"{len(body)} bytes", f"{at}"))
     return names
