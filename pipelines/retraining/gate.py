@@ -35,6 +35,8 @@ class GateRules:
         By how much the challenger's scheduling regret may exceed the champion's.
     fewest_in_part : int
         Groups of rows of one GPU model, family or user below which it is not judged alone.
+    least_loss : float
+        Of a part, as a share of the champion's mean error; less than that is not felt.
     most_times : float
         How many times slower and larger than the champion a challenger may be.
     free_latency_s, free_bytes : float
@@ -50,6 +52,7 @@ class GateRules:
     seed: int = 0
     most_regret: float = 0.02
     fewest_in_part: int = 20
+    least_loss: float = 0.05
     most_times: float = 3.0
     free_latency_s: float = 0.005
     free_bytes: float = 64e6
@@ -267,7 +270,7 @@ def _compared(
         f"on {found.rows} rows: mean error {found.challenger_error:.3f} against"
         f" {found.champion_error:.3f}, gain in [{found.gain_low:.3f}, {found.gain_high:.3f}]"
     )
-    loser = _loser(parts, rules)
+    loser = _loser(found, parts, rules)
     if loser:
         return False, loser
     if found.gain_low > 0:
@@ -301,10 +304,11 @@ def _uncovered(parts: Sequence[Part], rules: GateRules) -> str | None:
     return None
 
 
-def _loser(parts: Sequence[Part], rules: GateRules) -> str | None:
+def _loser(found: Verdict, parts: Sequence[Part], rules: GateRules) -> str | None:
     chance = (1 - rules.confidence) / max(len(parts), 1)
     for part in parts:
-        if part.gain < 0 and part.loss_chance < chance:
+        is_felt = part.gain < -rules.least_loss * found.champion_error
+        if is_felt and part.loss_chance < chance:
             return f"worse on {part.rows} rows of {part.name}: mean gain {part.gain:.3f}"
     return None
 

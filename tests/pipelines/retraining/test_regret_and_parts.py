@@ -32,6 +32,13 @@ def test_a_user_who_loses_keeps_the_champion_though_the_mean_gains():
     assert verdict(Evidence(challenger, ALL, champion)).promote
 
 
+def test_a_loss_that_nobody_feels_refuses_nothing():
+    users = np.where(np.arange(60) < 40, "ada", "bob")
+    champion = NOISE + np.where(users == "ada", 0.2, 0.0)
+    challenger = NOISE + np.where(users == "bob", 0.001, 0.0)
+    assert verdict(Evidence(challenger, ALL, champion, parts={"user": users})).promote
+
+
 def test_a_part_that_is_not_covered_keeps_the_champion():
     models = np.where(np.arange(60) < 40, "A100", "V100")
     covered = (models == "A100") | (np.arange(60) % 2 == 0)
