@@ -114,7 +114,8 @@ def _log(client: MlflowClient, run_id: str, found: Evaluation) -> None:
 
 def _of_split(one: Judged) -> dict[str, bytes]:
     rows, groups = one.rows, one.rows["group"].astype("str")
-    name, title = _allowed(one.split).replace("/", "_"), f"{one.unit}, {one.split} held out"
+    name = _allowed(one.split).replace("/", "_")
+    title = f"{one.unit}, {one.split.partition(':')[0]} held out"
     unit = "log(measured / predicted)" if one.is_ratio else "measured - predicted"
     covered = rows["observed"].between(rows["lower"], rows["upper"]).to_numpy()
     noise = float(rows["noise_sd"].iloc[0]) if "noise_sd" in rows else 0.0
