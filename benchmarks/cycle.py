@@ -30,7 +30,7 @@ QUEUES = 20
 REACH_S, REACH_MB = 1.0, 120.0
 MODEL = "A100"
 REPEATS = 5
-MOST_CYCLES = 50
+MOST_CYCLES = 12
 
 
 @dataclass(frozen=True, slots=True)

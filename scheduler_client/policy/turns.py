@@ -29,7 +29,7 @@ from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
 from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.scoring import Candidate, score, worst_slowdown
 from scheduler_client.policy.tolerance import tolerance
-from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Whom, pressure
+from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Reservation, Whom, pressure
 from scheduler_client.policy.waiting import waiting
 
 
@@ -65,12 +65,15 @@ class Turns:
         self.outlooks = Outlooks(rules.bound, groups.card_classes)
 
     def _wanted(self) -> tuple[Wanted, ...]:
-        """Return the reservations whose job still waits, with what it asks."""
+        """Return the reservations whose job still waits, with what it asks.
+
+        First those of cards that were freed by evictions: no other may choose them.
+        """
         pending = {one.job.job_id: one for one in self.view.pending}
         cards = {card.card_id: card.is_healthy for card in self.view.cards}
         return tuple(
             Wanted(kept, pending[kept.job_id], self.demand(pending[kept.job_id]))
-            for kept in sorted(self.view.reservations, key=lambda r: (r.since_time, r.job_id))
+            for kept in sorted(self.view.reservations, key=_hold_order)
             if kept.job_id in pending and all(cards.get(card_id) for card_id in kept.card_ids)
         )
 
@@ -249,3 +252,7 @@ def _neighbours(
 def _reason(candidates: tuple[Candidate, ...]) -> str:
     keys = sorted({r.job_key for candidate in candidates for r in candidate.card.residents})
     return f"beside {', '.join(keys)}" if keys else "alone"
+
+
+def _hold_order(kept: Reservation) -> tuple[bool, float, str]:
+    return not kept.card_ids, kept.since_time, kept.job_id

@@ -128,3 +128,10 @@ def test_a_card_that_is_kept_twice_is_kept_for_whom_it_was_first(view, a_pending
     kept = (Reservation("gang", 1.0, ("gpu1",)), Reservation("small", 2.0, ("gpu1",)))
     later = replace(with_small(view, a_pending), reservations=kept)
     assert decide(later, {}, RULES).admissions == ()
+
+
+def test_freed_cards_are_not_chosen_for_an_older_reservation(view, a_card, a_pending):
+    cards = (a_card("gpu0"), a_card("gpu1"))
+    kept = (Reservation("gang", 1.0), Reservation("small", 2.0, ("gpu1",)))
+    later = replace(with_small(view, a_pending), cards=cards, running=(), reservations=kept)
+    assert [a.job_id for a in decide(later, {}, RULES).admissions] == ["small"]
