@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from data.importers.locating import expected, located
 from data.importers.source import SourceTable
 from data.schemas import MEMORY_RUNS, checked
 
@@ -29,8 +30,8 @@ _REMARK = " (README says 16GB)"  # readings of up to 23,542 MB show that these a
 
 
 def recognises(path: Path) -> bool:
-    """Whether `path` is this file, or a directory that holds it."""
-    return path.name == FILE or (path / FILE).is_file()
+    """Whether `path` is such a file, whatever its name, or a directory that holds one."""
+    return located(path, (FILE,), COLUMNS) is not None
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
@@ -39,7 +40,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     path : Path
-        The csv file, or its directory.
+        The csv file, whatever its name, or its directory.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     TableError
         A column is missing, or a value is missing, out of range or in another unit.
     """
-    source = SourceTable.read(path / FILE if path.is_dir() else path, COLUMNS, TEXTS)
+    source = SourceTable.read(expected(path, (FILE,), COLUMNS), COLUMNS, TEXTS)
     oom = source.choice("oom", {"True": "oom", "False": "ok"})
     memory = source.number("device0_memory_mb", 1, nullable=True)
     source.typical(memory, "device0_memory_mb", 100, 200_000, "MB")

@@ -4,6 +4,7 @@ Yousefzadeh-Asl-Miandoab et al., "GPUMemNet" (arXiv 2602.17817, 2026); its MLP a
 """
 
 import hashlib
+import re
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -11,14 +12,12 @@ import pandas as pd
 
 from data.errors import TableError
 from data.importers.gpumemnet_layers import Kept, kept_scalars
+from data.importers.locating import has_columns
 from data.importers.source import SourceTable
 from data.schemas import MEMORY_RUNS, checked
 
-FILES = {
-    "mlp_data_step1": "mlp",
-    "mlp_data_step2": "mlp",
-    "cnn_data_step1": "cnn",
-}
+FILES = ("mlp_data_step1", "mlp_data_step2", "cnn_data_step1")
+FAMILY = re.compile("mlp|cnn|transformer")  # in a file's name, whatever else that says
 GPU_MODEL = "a100-40gb"
 COLUMNS = (
     "Filename",
@@ -39,8 +38,8 @@ STATUSES = {"SUCCESSFUL": "ok", "OOM_CRASH": "oom"}
 
 
 def recognises(path: Path) -> bool:
-    """Whether `path` is one of these files, or a directory that holds some."""
-    return _stem(path) in FILES or bool(_files(path))
+    """Whether `path` is such a file, whatever its name, or a directory that holds some."""
+    return bool(_files(path))
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
@@ -49,7 +48,8 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     path : Path
-        One of the csv files, or a directory that holds some.
+        One of the csv files, or a directory that holds some. Their names say the family: ``mlp``,
+        ``cnn`` or ``transformer``, else the whole name stands for it.
 
     Returns
     -------
@@ -67,9 +67,10 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     TableError
         A column is missing, or a value is missing, out of range or in another unit.
     """
-    files = [path] if _stem(path) in FILES else _files(path)
+    files = _files(path)
     if not files:
-        raise TableError(str(path), "none of them", f"a csv file of {', '.join(FILES)}")
+        wanted = f"a csv file of {', '.join(FILES)}, or one with the columns {', '.join(COLUMNS)}"
+        raise TableError(str(path), "none of them", wanted)
     runs = pd.concat([_runs(file) for file in files], ignore_index=True)
     return {"memory_runs": checked(runs, MEMORY_RUNS, str(path))}
 
@@ -79,7 +80,8 @@ def _stem(path: Path) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(file for file in path.glob("*.csv*") if _stem(file) in FILES)
+    candidates = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [file for file in candidates if _stem(file) in FILES or has_columns(file, COLUMNS)]
 
 
 def _runs(file: Path) -> pd.DataFrame:
@@ -94,7 +96,7 @@ def _runs(file: Path) -> pd.DataFrame:
         {
             "run_id": [f"gpumemnet-{stem}-{row}" for row in range(1, len(memory) + 1)],
             "dataset": f"gpumemnet-{stem.replace('_data_', '-')}",
-            "family": FILES[stem],
+            "family": named[0] if (named := FAMILY.search(stem)) else stem,
             "framework": "pytorch",
             "gpu_model": GPU_MODEL,
             "optimizer": "unknown",

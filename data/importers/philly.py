@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pandas as pd
 
+from data.importers.locating import expected, located
 from data.importers.source import SourceTable
 from data.schemas import JOBS, checked
-from data.tables import SUFFIXES
 
 FILES = ("philly_vc.csv.gz", "philly_vc.csv", "philly.csv")
 COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
 
 def recognises(path: Path) -> bool:
-    """Whether `path` is this file, or a directory that holds it."""
-    return path.name in FILES or any((path / name).is_file() for name in FILES)
+    """Whether `path` is such a file, whatever its name, or a directory that holds one."""
+    return located(path, FILES, COLUMNS) is not None
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
@@ -27,7 +27,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     path : Path
-        The csv file, or its directory.
+        The csv file, whatever its name, or its directory.
 
     Returns
     -------
@@ -43,8 +43,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         A column is missing, or a value is missing, out of range or in another unit: GPU time
         must be duration times GPUs.
     """
-    named = next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])
-    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else named, COLUMNS, ["cluster"])
+    source = SourceTable.read(expected(path, FILES, COLUMNS), COLUMNS, ["cluster"])
     runtime, gpus = source.number("duration", 0), source.whole("num_gpus", 0)
     gpu_time = source.number("gpu_time", 0)
     off = (gpu_time - runtime * gpus).abs() > 1

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from data.importers.locating import expected, located
 from data.importers.source import SourceTable
 from data.schemas import JOBS, checked
-from data.tables import SUFFIXES
 
 FILE = "jobs_core.parquet"
 COLUMNS = (
@@ -44,8 +44,8 @@ STATES = {
 
 
 def recognises(path: Path) -> bool:
-    """Whether `path` is this file, or a directory that holds it."""
-    return path.name == FILE or (path / FILE).is_file()
+    """Whether `path` is such a file, whatever its name, or a directory that holds one."""
+    return located(path, (FILE,), COLUMNS) is not None
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
@@ -54,7 +54,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     path : Path
-        The parquet (or csv) file, or its directory.
+        The parquet or csv file, whatever its name, or its directory.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     stands; in the hour that is repeated when summer time ends, the second one is meant. The
     finish is the start plus the measured run time, so durations are exact.
     """
-    source = SourceTable.read(path if path.name.endswith(SUFFIXES) else path / FILE, COLUMNS, IDS)
+    source = SourceTable.read(expected(path, (FILE,), COLUMNS), COLUMNS, IDS)
     source.unique(["cluster", "job_unique_id"])
     cluster = source.choice("cluster", {name: name for name in ZONES})
     runtime = _runtimes(source)

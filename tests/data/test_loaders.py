@@ -39,6 +39,27 @@ def test_layout_of_a_file_is_recognised(fixtures, tmp_path):
     assert len(read_any(tmp_path / slurm.FILE)["jobs"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("slurm/jobs_core.csv", "slurm"),
+        ("philly/philly_vc.csv", "philly"),
+        ("dlperf/wdl_dlrm_gpu_memory.csv", "dlperf"),
+        ("gpumemnet/cnn_data_step1.csv", "gpumemnet"),
+    ],
+)
+@pytest.mark.parametrize("name", ["held_out.csv", "folder/held_out.csv.gz"])
+def test_layout_of_a_file_of_another_name_is_told_by_its_columns(
+    fixtures, tmp_path, file, kind, name
+):
+    named = tmp_path / name
+    named.parent.mkdir(exist_ok=True)
+    pd.read_csv(fixtures / file).to_csv(named, index=False)
+    path = tmp_path / name.split("/")[0]
+    assert KINDS[kind].recognises(path)
+    assert read_any(path).keys() == read_any(fixtures / file).keys()
+
+
 def test_own_table_is_told_by_its_columns(tmp_path):
     pd.DataFrame(RUN).to_csv(tmp_path / "measured.csv", index=False)
     assert read_any(tmp_path / "measured.csv")["profiling_runs"]["jct_s"].tolist() == [3.0]
