@@ -4,7 +4,7 @@ import resource
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_locked_job_log_is_503_and_predictions_go_on(post, path, monkeypatch):
     monkeypatch.setattr(joblog_engine, "BUSY_TIMEOUT_S", 0.1)
     assert post("/v1/finished", FINISHED)[0] == 200
     (job,) = FINISHED["jobs"]
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         headers = {"x-request-deadline-ms": "300"}
         status, _, answer = post("/v1/finished", {"jobs": [{**job, "attempt": 2}]}, headers=headers)

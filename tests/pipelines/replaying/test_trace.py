@@ -53,6 +53,7 @@ def test_shortest_first_waits_about_as_long_as_counted_elsewhere(philly_trace):
 def jobs_frame(**columns):
     jobs = {
         "job_id": ["a", "b", "c"],
+        "user": ["u", "u", "v"],
         "queue": ["y", "x", "y"],
         "gpus": [1, 4, 1],
         "submit_time": [1e9 + 50, 1e9, 1e9 + 100],
