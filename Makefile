@@ -37,7 +37,7 @@ lint: $(VENV)/.ready
 coverage: $(VENV)/.ready
 	@mkdir -p build
 	coverage erase
-	pytest -q -m "not chaos and not fuzz" -n 2 --dist loadgroup --cov --cov-report= --durations=10
+	pytest -q -m "not chaos and not fuzz" -n 2 --dist loadfile --cov --cov-report= --durations=10
 	coverage report
 
 fuzz: $(VENV)/.ready ## the service under schemathesis, against its own OpenAPI document
