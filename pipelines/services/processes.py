@@ -155,7 +155,9 @@ class ServiceGroup:
             process = self.processes.pop(name)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-            # The group outlives its leader where a server leaves its workers behind.
+            # Workers outlive the leader of their group by what they still have to finish.
+            while _has_members(process.pid) and time.monotonic() < deadline:
+                time.sleep(0.02)
             _signal_group(process, signal.SIGKILL)
             process.wait()
 
@@ -196,3 +198,11 @@ def answers(url: str, timeout_s: float = 1.0) -> bool:
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -3,22 +3,26 @@
 import os
 import signal
 import socket
+import time
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from data.domain import Outcome
+from data.joblog import JobLog
 from data.settings import Settings
 from pipelines.demo.jobs import demo_jobs
-from pipelines.demo.passes import finished, submitted
+from pipelines.demo.passes import GIVE_UP_S, submission
 from pipelines.demo.whole_loop import sample_demo
 from pipelines.services import parts as up
 from pipelines.services.processes import ServiceGroup
 from scheduler_client.jobs.spool import Spool
+from scheduler_client.jobs.submission import Submission
 
-JOBS = 16
-LOOKS_DOWN = 25  # of 0.2 s each
+MOST_JOBS = 200
+STEP_S = 1.0
 
 
 def free_port() -> int:
@@ -34,40 +38,46 @@ def installation(tmp_path) -> Settings:
     return Settings.from_mapping({"COLOCAST_HOME": str(tmp_path / "home"), **ports}, tmp_path)
 
 
-class KillOnce:
-    """Kills the service when some jobs are logged; it stays down for a number of looks."""
+class Submitter:
+    """Submits one sample job after the other, until the scheduler's log says something."""
 
-    def __init__(self, group: ServiceGroup) -> None:
-        self.group, self.logged, self.looks_down = group, 0, 0
+    def __init__(self, jobs: Iterator[Submission], spool: Spool, log_path: Path) -> None:
+        self.jobs, self.spool, self.log_path = jobs, spool, log_path
+        self.job_ids: list[str] = []
 
-    def advance(self, count: int) -> None:
-        self.logged += count
+    def submit_until(self, words: str) -> None:
+        while words not in self.log_path.read_text():
+            assert len(self.job_ids) < MOST_JOBS, f"the scheduler never said {words}"
+            self.job_ids.append(self.spool.submit(next(self.jobs)))
+            time.sleep(STEP_S)
 
-    def keep_up(self) -> None:
-        if self.logged < 3:
-            return
-        if self.looks_down == 0:
-            os.killpg(self.group.processes["service"].pid, signal.SIGKILL)
-            self.group.processes["service"].wait()
-        self.looks_down += 1
-        # Long enough that the loop must do without the service, not merely retry.
-        if self.looks_down > LOOKS_DOWN:
-            self.group.keep_up()
+
+def wait_for_count(log: JobLog, jobs: int) -> None:
+    deadline = time.monotonic() + GIVE_UP_S
+    while log.count() < jobs:
+        assert time.monotonic() < deadline, f"{log.count()} of {jobs} jobs are in the log"
+        time.sleep(STEP_S)
 
 
 @pytest.mark.chaos
 def test_service_killed_while_jobs_run_costs_no_job(installation):
     demo = sample_demo(installation, os.environ, None)
-    jobs = [replace(job, offset_s=0.0) for job in demo_jobs(list(demo.workloads), 3, JOBS)]
+    jobs = demo_jobs(list(demo.workloads), 3, MOST_JOBS)
+    submissions = (submission(job, demo.workloads[job.job_key]) for job in jobs)
     with ServiceGroup(installation.home / "logs") as group:
         up.start_trained(group, installation, os.environ, always=True)
         up.start(group, up.scheduler(installation, os.environ, demo.plan))
-        chaos = KillOnce(group)
         with closing(Spool(installation.spool_path)) as spool:
-            ids = submitted(jobs, demo.workloads, spool)
-            logged = finished(ids, JOBS, installation.joblog_url, chaos.advance, chaos.keep_up)
-        log = group.log_path("scheduler").read_text()
+            submitter = Submitter(submissions, spool, group.log_path("scheduler"))
+            submitter.submit_until('"event": "ended"')
+            os.killpg(group.processes["service"].pid, signal.SIGKILL)
+            group.processes["service"].wait()
+            submitter.submit_until('"event": "degraded"')
+            assert group.keep_up() == ["service"]
+            submitter.submit_until('"event": "recovered"')
+        with closing(JobLog(installation.joblog_url)) as log:
+            wait_for_count(log, len(submitter.job_ids))
+            logged = [job for _, job in log.since(0)]
     assert group.restarts == {"service": 1}
-    assert len({job.job_id for job in logged}) == JOBS
-    assert [job.outcome for job in logged] == [Outcome.OK] * JOBS
-    assert log.index('"event": "degraded"') < log.index('"event": "recovered"')
+    assert sorted(job.job_id for job in logged) == sorted(submitter.job_ids)
+    assert {job.outcome for job in logged} == {Outcome.OK}
