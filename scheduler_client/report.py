@@ -74,6 +74,7 @@ def job_row(attempt: Attempt) -> dict[str, Json]:
         "predicted_runtime_s": finished.predicted_runtime_s,
         "prediction_source": finished.prediction_source,
         "level": note.level if note else Level.NONE,
+        "answer_age_s": note.answer_age_s if note else None,
         "model_version": finished.model_version,
         "reason": note.reason if note else None,
         "is_guaranteed": note.is_guaranteed if note else None,

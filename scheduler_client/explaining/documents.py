@@ -52,6 +52,7 @@ def admission_document(admission: Admission) -> dict[str, Json]:
         "mem_mib": list(admission.mem_mib),
         "reason": admission.reason,
         "level": admission.level.value,
+        "answer_age_s": admission.answer_age_s,
         "is_guaranteed": admission.is_guaranteed,
         "slowdown": _estimate(admission.slowdown),
         "neighbours": [

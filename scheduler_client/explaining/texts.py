@@ -68,7 +68,8 @@ def _waiting(waiting: Answer, wait: Answer | None) -> list[str]:
 
 
 def _placed(placed: Answer) -> list[str]:
-    lines = [f"on {', '.join(placed['card_ids'])}, {placed['reason']} (level {placed['level']})"]
+    cards, level = ", ".join(placed["card_ids"]), placed["level"]
+    lines = [f"on {cards}, {placed['reason']} (level {level}{_age(placed['answer_age_s'])})"]
     if placed["slowdown"] is not None:
         lines.append(f"predicted slowdown {_slowdown(placed['slowdown'])}")
     lines += [
@@ -90,6 +91,10 @@ def _others(placed: Answer) -> Iterator[str]:
     if placed["why_not"]:
         counts = (f"{reason.replace('_', ' ')} {n}" for reason, n in placed["why_not"].items())
         yield f"  cards that would not do: {', '.join(counts)}"
+
+
+def _age(answer_age_s: float | None) -> str:
+    return "" if answer_age_s is None else f", answers up to {shown_seconds(answer_age_s)} old"
 
 
 def _slowdown(estimate: Answer) -> str:

@@ -136,13 +136,16 @@ class Forecaster:
     def _of_class(
         self, job_class: JobClass, classes: Classes, is_answered: bool, asking: Asking
     ) -> JobForecast:
-        known = self._last_good.answers(job_class, classes, self._clock())
+        now_s = self._clock()
+        known = self._last_good.answers(job_class, classes, now_s)
+        age_s = max(0.0, now_s - known.oldest_s)  # nothing known: the oldest is infinitely late
+        said = JobForecast(None, known.memory, known.colocations, Level.MODEL, age_s)
         is_well = asking.fault is None and self._may_ask(job_class)
         if is_answered or (known.is_whole and (is_well or not known.missing)):
-            return JobForecast(None, known.memory, known.colocations, Level.MODEL)
+            return said
         is_shared = any(card.resident_keys for card in classes)
         if known.memory and (not is_shared or any(c.resident_keys for c in known.colocations)):
-            return JobForecast(None, known.memory, known.colocations, Level.LAST_GOOD)
+            return replace(said, level=Level.LAST_GOOD)
         fallback = heuristic_forecast(job_class, classes, self._profiles)
         return replace(fallback, memory={**fallback.memory, **known.memory})
 

@@ -10,7 +10,7 @@ from scheduler_client.policy.view import PendingJob, RunningJob
 
 def started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
     """Return what the log says of an attempt that was started."""
-    slowdown = note.slowdown
+    slowdown, age_s = note.slowdown, note.answer_age_s
     return {
         "job_id": job.job_id,
         "attempt": job.attempt,
@@ -20,6 +20,7 @@ def started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
         "neighbours": list(note.neighbour_keys),
         "slowdown": None if slowdown is None else round(slowdown.value, 4),
         "level": note.level,
+        "answer_age_s": None if age_s is None else round(age_s, 3),
         "model_version": note.model_version,
         "reason": note.reason,
     }

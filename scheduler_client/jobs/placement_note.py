@@ -40,6 +40,8 @@ class PlacementNote:
         Who was there when it came.
     joined : tuple of Joined
         Who came later.
+    answer_age_s : float, optional
+        How old the oldest answer was that it was predicted from (s).
     """
 
     policy: str
@@ -52,6 +54,7 @@ class PlacementNote:
     runtime: Estimate | None = None
     neighbour_keys: tuple[str, ...] = ()
     joined: tuple[Joined, ...] = ()
+    answer_age_s: float | None = None
 
     @property
     def model_version(self) -> str | None:
@@ -78,6 +81,7 @@ class PlacementNote:
                 {"time": j.time, "neighbour_key": j.neighbour_key, "slowdown": j.slowdown}
                 for j in self.joined
             ],
+            "answer_age_s": self.answer_age_s,
         }
 
 
@@ -95,6 +99,7 @@ def placement_note(
         slowdown=admission.slowdown,
         runtime=runtime,
         neighbour_keys=neighbour_keys,
+        answer_age_s=admission.answer_age_s,
     )
 
 

@@ -80,6 +80,8 @@ class Admission:
         The next best cards, of other states than the chosen ones.
     refused : tuple of (Reason, int)
         How many cards would not do, by why.
+    answer_age_s : float, optional
+        How old the oldest of the service's answers was that it was decided by (s).
     """
 
     job_id: str
@@ -94,6 +96,7 @@ class Admission:
     evidence: Evidence = ()
     runners_up: tuple[RunnerUp, ...] = ()
     refused: tuple[tuple[Reason, int], ...] = ()
+    answer_age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

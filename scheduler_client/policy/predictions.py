@@ -92,12 +92,15 @@ class JobForecast:
         A class that is absent was not predicted, and is never taken for harmless.
     level : Level
         What `colocations` came from.
+    answer_age_s : float, optional
+        Age of the oldest answer of the service in it (s); None where the service said nothing.
     """
 
     runtime: Estimate | None = None
     memory: Mapping[str, Estimate] = field(default_factory=dict)
     colocations: Mapping[CardClass, Colocation] = field(default_factory=dict)
     level: Level = Level.EXCLUSIVE
+    answer_age_s: float | None = None
 
     def colocation(self, card_class: CardClass) -> Colocation | None:
         """Return the prediction for a card of `card_class`, or None."""

@@ -226,6 +226,7 @@ class Turns:
             ),
             runners_up=choice.runners_up,
             refused=tuple((r, choice.refused[r]) for r in Reason if choice.refused[r]),
+            answer_age_s=search.forecast.answer_age_s,
         )
 
 

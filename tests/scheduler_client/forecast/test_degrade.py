@@ -140,6 +140,7 @@ def test_an_outage_is_bridged_by_the_last_good_answers(forecaster, predictor, vi
     clock[0], predictor.error = 10.0, DOWN
     forecast = forecaster.forecast(view, 2)["1"]
     assert forecast.level is forecaster.level is Level.LAST_GOOD
+    assert forecast.answer_age_s == 10.0
     assert forecast.colocation(BESIDE_GAN).job_slowdown.value == 1.2
     assert forecast.runtime.value == 60.0
     assert events(caplog) == [("degraded", "last_good")]
@@ -150,6 +151,7 @@ def test_answers_that_are_too_old_are_not_used(forecaster, predictor, view, cloc
     clock[0], predictor.error = 101.0, DOWN
     forecast = forecaster.forecast(view, 2)["1"]
     assert forecast.level is Level.EXCLUSIVE
+    assert forecast.answer_age_s is None
     assert forecast.colocation(BESIDE_GAN) is None
     assert forecast.runtime is None
 

@@ -1,5 +1,7 @@
 """What is read and written without ado is what the strict code reads and writes."""
 
+from dataclasses import replace
+
 import pytest
 
 from data.domain import Estimate, JobRequest, ModelStructure, Placement, Source
@@ -28,6 +30,7 @@ def test_a_note_is_written_as_the_wire_format_wants_it():
     note = PlacementNote(
         "colocate", ("gpu0",), (100,), Level.MODEL, "beside gan", True, ESTIMATE, None, ("gan",)
     )
+    note = replace(note, answer_age_s=4.5)
     note = note.with_joined(Joined(5.0, "bert", None)).with_joined(Joined(6.0, "dlrm", 1.5))
     assert note.to_json() == to_json(note)
 
