@@ -88,7 +88,8 @@ def read_bundle(directory: Path, version: str, prepared: PlainForest | None = No
     ------
     BadModelError
         A file is missing or differs from its digest, the estimator cannot be read or counts
-        other features than the spec, or a stored example is answered differently. Names the file.
+        other features than the spec, its trees are none, or a stored example is answered
+        differently. Names the file or the tree.
     """
     check_contents(directory)
     digests = _checked_digests(directory)
@@ -115,12 +116,16 @@ def check_examples(bundle: Bundle, source: str) -> None:
     Raises
     ------
     BadModelError
-        If an answer differs by more than 1e-9, absolute and relative.
+        If an answer differs by more than 1e-9, absolute and relative, or an example has other
+        features than the spec.
     """
     if not bundle.spec.example_rows:
         return
     stored = np.array(bundle.spec.example_values)
     rows = np.array(bundle.spec.example_rows, dtype=np.float64)  # None becomes NaN
+    if rows.shape[1:] != (len(bundle.spec.features),):
+        found = f"examples of shape {rows.shape[1:]}"
+        raise BadModelError(f"{source}: found {found}, wanted {len(bundle.spec.features)} features")
     answers = bundle.predict(rows).ravel()
     if answers.shape != stored.shape:
         found = f"{answers.size} answers to {len(rows)} examples"

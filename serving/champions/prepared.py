@@ -5,15 +5,15 @@ feel, and libraries that it would keep. ``python -m serving.champions.prepared D
 does it once for all workers of a machine, and leaves arrays beside the model.
 """
 
-import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 from data.errors import BadModelError
+from serving.champions.estimators import is_forest
 from serving.champions.files import SKOPS_FILE, read_bundle
 from serving.champions.probing import probed
 from serving.forest.check import with_compiled_forest
@@ -22,8 +22,9 @@ from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger(__name__)
 PREPARED = "prepared/forest.npz"
-FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
 REFUSED, NOT_WRITTEN = 65, 73
+CRASHES = {s.value: s.name for s in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE)}
+"""Whoever reads such a version too, ends too."""
 LONGEST_S = 300
 NICER = 5  # than the workers, which have requests to answer
 
@@ -45,7 +46,7 @@ def prepared_bundle(directory: Path, version: str) -> Bundle:
     """
     _import_lightgbm_alone()
     forest = _known(directory)
-    if forest is None and _is_forest(directory / SKOPS_FILE) and _prepare(directory, version):
+    if forest is None and is_forest(directory / SKOPS_FILE) and _prepare(directory, version):
         forest = _known(directory)
     return with_compiled_forest(read_bundle(directory, version, forest))
 
@@ -67,14 +68,6 @@ def _known(directory: Path) -> PlainForest | None:
         return None
 
 
-def _is_forest(path: Path) -> bool:
-    try:
-        with ZipFile(path) as archive:
-            return json.loads(archive.read("schema.json")).get("__class__") in FORESTS
-    except (BadZipFile, KeyError, OSError, ValueError, AttributeError):
-        return False  # whoever reads it says why
-
-
 def _prepare(directory: Path, version: str) -> bool:
     """Return whether another process has prepared the version; if not, this one has to read it."""
     command = [sys.executable, "-m", __name__, str(directory), version]
@@ -86,6 +79,10 @@ def _prepare(directory: Path, version: str) -> bool:
     last = done.stderr.strip().rsplit("\n", 1)[-1]
     if done.returncode == REFUSED:
         raise BadModelError(last)
+    if -done.returncode in CRASHES:
+        raise BadModelError(
+            f"{version}: reading it ended the process by {CRASHES[-done.returncode]}"
+        )
     if done.returncode:
         LOG.warning("%s is prepared in the worker: status %d: %s", version, done.returncode, last)
     return done.returncode == 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from serving.forest.layout import compiled_forest
 from serving.forest.plain import PlainForest
+from serving.forest.trees import TreeArrays, check_trees
 from serving.inference.bundle import Floats
 
 
@@ -23,6 +24,11 @@ def compiled(estimator: object) -> Callable[[Floats], Floats]:
         float64 array of shape (n, n_features) to float64 array (n,), or (n, n_targets) for a
         forest of several targets. Missing features are NaN.
 
+    Raises
+    ------
+    BadModelError
+        If a forest's trees are none, as ``check_trees``.
+
     Notes
     -----
     ``RandomForestRegressor.predict`` dispatches each tree through joblib, which for one row
@@ -31,9 +37,11 @@ def compiled(estimator: object) -> Callable[[Floats], Floats]:
     """
     if isinstance(estimator, PlainForest):
         return compiled_forest(estimator.trees, estimator.n_features_in_).predict
-    trees = getattr(estimator, "estimators_", None)
-    if trees is not None:
-        return _forest([tree.tree_.predict for tree in trees])
+    members = getattr(estimator, "estimators_", None)
+    if members is not None:
+        trees: list[TreeArrays] = [member.tree_ for member in members]
+        check_trees(trees, estimator.n_features_in_)  # type: ignore[attr-defined] # untyped packages
+        return _forest([tree.predict for tree in trees])  # type: ignore[attr-defined]
     predict: Callable[..., Floats] = estimator.predict  # type: ignore[attr-defined] # untyped packages
     if hasattr(estimator, "num_feature"):
         return lambda rows: np.asarray(predict(rows, num_threads=1), dtype=np.float64)

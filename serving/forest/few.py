@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.forest.layout import NO_CHILD, TreeArrays
+from serving.forest.trees import NO_CHILD, TreeArrays
 from serving.inference.bundle import Floats
 
 MISSING_IS_NAN, DEFAULT_LEFT = 8, 2  # bits of LightGBM's decision_type
@@ -22,7 +22,7 @@ class FewRows:
     Parameters
     ----------
     trees : sequence of sklearn.tree._tree.Tree
-        Of one target, and checked by ``serving.forest.layout`` before.
+        Of one target, and checked by ``serving.forest.trees`` before.
     n_features : int
     """
 

@@ -2,27 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import BadModelError
-from serving.forest.walk import LARGEST, CompiledForest, Ints, ordered
+from serving.forest.trees import NO_CHILD, Ints, TreeArrays, check_trees
+from serving.forest.walk import LARGEST, CompiledForest, ordered
 from serving.inference.bundle import Floats
-
-NO_CHILD = -1
-
-
-class TreeArrays(Protocol):
-    """What is read of ``sklearn.tree._tree.Tree``."""
-
-    children_left: Ints
-    children_right: Ints
-    feature: Ints
-    threshold: Floats
-    missing_go_to_left: NDArray[np.uint8]
-    value: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +48,9 @@ def compiled_forest(trees: Sequence[TreeArrays], n_features: int) -> CompiledFor
     Raises
     ------
     BadModelError
-        If an index points outside its tree, a node has one child or two parents, or the forest
-        is too large for 31 bits of child and column.
-
-    Notes
-    -----
-    scikit-learn's own trees do not check their indices: a crafted file could make them read
-    anywhere. What is compiled here cannot.
+        As `check_trees`, or if the forest is too large for 31 bits of child and column.
     """
-    for number, tree in enumerate(trees):
-        _check(tree, n_features, number)
+    check_trees(trees, n_features)
     nodes = _joined(trees, n_features)
     order = _siblings_together(nodes)
     bits = int(2 * n_features - 1).bit_length()
@@ -87,29 +67,6 @@ def compiled_forest(trees: Sequence[TreeArrays], n_features: int) -> CompiledFor
         column_bits=bits,
         n_features=n_features,
     )
-
-
-def _check(tree: TreeArrays, n_features: int, number: int) -> None:
-    """Refuse whatever is not a binary tree over the features."""
-    n = len(tree.children_left)
-    inner = np.asarray(tree.children_left) != NO_CHILD
-    children = np.concatenate([tree.children_left[inner], tree.children_right[inner]])
-    feature = tree.feature[inner]
-    sound = (
-        n > 0
-        and np.array_equal(inner, np.asarray(tree.children_right) != NO_CHILD)
-        and np.array_equal(np.sort(children), np.arange(1, n))  # each node but the root once
-        # A child behind its parent rules out cycles; scikit-learn numbers nodes that way.
-        and bool((children > np.tile(np.flatnonzero(inner), 2)).all())
-        and bool(((feature >= 0) & (feature < n_features)).all())
-        and not np.isnan(tree.threshold[inner]).any()
-        and len(tree.value) == n
-    )
-    if not sound:
-        raise BadModelError(
-            f"tree {number}: found inconsistent nodes, wanted a binary tree over "
-            f"{n_features} features"
-        )
 
 
 def _joined(trees: Sequence[TreeArrays], n_features: int) -> Nodes:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.errors import BadModelError
-from serving.forest.layout import TreeArrays
-from serving.forest.walk import Ints
+from serving.forest.trees import Ints, TreeArrays
 from serving.inference.bundle import Floats
 
 FIELDS = (
@@ -31,7 +30,7 @@ SIZES, FEATURES, ANSWERS = "sizes", "n_features", "answers"
 
 @dataclass(slots=True)
 class PlainTree:
-    """The fields of ``serving.forest.layout.TreeArrays``."""
+    """The fields of ``serving.forest.trees.TreeArrays``."""
 
     children_left: Ints
     children_right: Ints

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from serving.forest.trees import Ints
 from serving.inference.bundle import Floats
-
-Ints = NDArray[np.int64]
 
 WALKERS = 131_072  # at once: fewer cost more calls, more leave the cache (measured)
 ROWS = 1_024  # at once, for the same reason

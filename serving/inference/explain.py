@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.domain import PROFILE_COLUMNS, Estimate, Pair
-from serving.forest.layout import NO_CHILD, TreeArrays
+from serving.forest.trees import NO_CHILD, TreeArrays
 from serving.inference.bundle import Bundle, Floats
 from serving.inference.interference_rows import ForestQuestion
 

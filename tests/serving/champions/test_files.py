@@ -9,6 +9,7 @@ import pytest
 import skops.io
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeRegressor
 
 from data.errors import BadModelError
 from serving.champions.files import (
@@ -80,6 +81,44 @@ def test_forest_of_several_targets_answers_one_column_each():
     answers = compiled(forest)(ROWS)
     assert answers.shape == (20, 2)
     assert (answers == forest.predict(ROWS)).all()
+
+
+def spoilt(tree, field, value):
+    """Return the state of a fitted tree whose root says something else."""
+    state = tree.__getstate__()
+    state["nodes"][field][0] = value
+    return state
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left_child", 0), ("left_child", 10**8), ("right_child", -7), ("feature", 10**8)],
+)
+def test_forest_that_would_be_walked_out_of_its_trees_is_refused_unwalked(tmp_path, field, value):
+    forest = RandomForestRegressor(2, random_state=0).fit(ROWS, TARGET)
+    bundle, tree = bundle_of(forest), forest.estimators_[1].tree_
+    tree.__setstate__(spoilt(tree, field, value))
+    skops.io.dump(forest, tmp_path / "model.skops")
+    write_facts(bundle, tmp_path)
+    with pytest.raises(BadModelError, match="tree 1: found inconsistent nodes"):
+        read_bundle(tmp_path, "v")
+
+
+def test_tree_outside_a_forest_is_not_read(tmp_path):
+    tree = DecisionTreeRegressor().fit(ROWS, TARGET)
+    skops.io.dump(tree, tmp_path / "model.skops")
+    write_facts(bundle_of(tree), tmp_path)
+    with pytest.raises(BadModelError, match="wanted a readable estimator"):
+        read_bundle(tmp_path, "v")
+
+
+def test_examples_of_other_features_are_refused_unasked(tmp_path, forest):
+    skops.io.dump(forest, tmp_path / "model.skops")
+    bundle = bundle_of(forest)
+    narrow = replace(bundle.spec, example_rows=((1.0,),) * 4)
+    write_facts(replace(bundle, spec=narrow), tmp_path)
+    with pytest.raises(BadModelError, match="wanted 2 features"):
+        read_bundle(tmp_path, "v")
 
 
 def test_digest_names_the_content(written, forest):

@@ -8,10 +8,12 @@ import time
 from zipfile import ZipFile
 
 import pytest
+import skops.io
 
 from data.errors import BadModelError, RegistryError
 from serving.champions import proxied, rest_http
 from serving.champions.cache import INDEX_FILE, ModelCache
+from serving.champions.estimators import read_estimator
 from serving.champions.files import read_bundle
 from serving.champions.locations import local_roots
 from serving.champions.rest import RestChampions
@@ -97,6 +99,24 @@ def test_strange_file_with_the_right_digest_refuses_the_version(
     champions.versions = {"1": copy}
     store = ModelStore(champions, ModelCache(tmp_path / "cache"), lambda new, old: dict(new))
     assert store.refresh() == ()
+    assert store.current.refused[NAME].is_final
+
+
+def test_forest_that_walks_in_a_circle_is_refused_and_the_old_one_stays(
+    champions, copy, reseal, tmp_path
+):
+    store = ModelStore(champions, ModelCache(tmp_path / "cache"), lambda new, old: dict(new))
+    store.refresh()
+    forest = read_estimator(copy / "model.skops")
+    state = forest.estimators_[0].tree_.__getstate__()
+    state["nodes"]["left_child"][0] = 0
+    forest.estimators_[0].tree_.__setstate__(state)
+    skops.io.dump(forest, copy / "model.skops")
+    reseal(copy)
+    champions.versions, champions.champions = {"2": copy}, {NAME: "2"}
+    assert store.refresh() == ()
+    assert store.current.loaded[NAME].cached.number == "1"
+    assert "inconsistent nodes" in store.current.refused[NAME].reason
     assert store.current.refused[NAME].is_final
 
 

@@ -108,6 +108,13 @@ def test_version_that_could_not_be_prepared_is_read_here(directory, monkeypatch,
     assert not isinstance(prepared_bundle(directory, VERSION).estimator, PlainForest)
 
 
+def test_version_whose_reading_crashed_is_not_read_here(directory, monkeypatch):
+    crashed = subprocess.CompletedProcess([], -11, "", "")
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: crashed)
+    with pytest.raises(BadModelError, match="reading it ended the process by SIGSEGV"):
+        prepared_bundle(directory, VERSION)
+
+
 def test_full_disk_is_told_apart_from_a_bad_version(directory, here, monkeypatch, capsys):
     def full(*arguments):
         raise OSError(28, "No space left on device")

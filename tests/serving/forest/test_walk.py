@@ -152,6 +152,7 @@ def changed(tree, name, at, value):
         ("feature", 5),
         ("feature", -3),
         ("threshold", np.nan),
+        ("value", np.inf),
     ],
 )
 def test_unsound_tree_is_refused(forest, name, value):
