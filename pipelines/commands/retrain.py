@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913 - one argument an option
     regret, the same of the champion, worst_part, worst_gain (null where it makes no sense).
     """
     from data.settings import Settings
-    from pipelines.retraining.duties import LoopRules, after_promotion, duties
+    from pipelines.retraining.duties import LoopRules, after_promotion, duties, tell_services
     from pipelines.retraining.promotion import ShadowRules
     from pipelines.retraining.report import log_to_stderr, write_challenges
     from pipelines.retraining.retrainer import Retrainer, only_one
@@ -94,6 +94,7 @@ def command(  # noqa: PLR0913 - one argument an option
         made = duties(settings, shutdown.shield, loop)
         with Retrainer(settings.joblog_url, settings.retrain_path, made, rules) as retrainer:
             retrainer.after_promotion = after_promotion(settings)
+            retrainer.champion_changed = tell_services(os.environ)
             if once:
                 found = retrainer.step()
                 write_challenges(found, json_path)

@@ -28,7 +28,8 @@ def command(model: str, data_path: Path | None, *, promote: bool | None, missing
     """Train MODEL, register it in MLflow with everything that led to it, and set its alias."""
     from tqdm import tqdm
 
-    from pipelines.registering.registry import Registry
+    from pipelines.registering.push import push
+    from pipelines.registering.registry import CHAMPION, Registry
     from pipelines.train import REGISTERED_NAMES, TRAINERS, registered
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
@@ -45,4 +46,6 @@ def command(model: str, data_path: Path | None, *, promote: bool | None, missing
             trained = TRAINERS[name](settings, data_path)
             found += registered(registry, trained, promote=promote)
     for version in found:
+        if version.alias == CHAMPION:
+            push(os.environ, version.name, lambda line: click.echo(line, err=True))
         click.echo(f"{version.name} {version.version} is {version.alias}")

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from data.errors import SettingError
 from data.settings import Settings
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
 from pipelines.interference.lesson import InterferenceLesson
+from pipelines.registering.push import push
 from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
 from pipelines.retraining.challenge import LessonChallenger, compared
@@ -15,7 +17,7 @@ from pipelines.retraining.gate import GateRules
 from pipelines.retraining.lessons import Lesson
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.promotion import Promotions, ShadowRules
-from pipelines.retraining.retrainer import WATCHED_JOBS, Duty
+from pipelines.retraining.retrainer import LOG, WATCHED_JOBS, Duty
 from pipelines.retraining.structure_lessons import DemandLesson, MemoryLesson
 from pipelines.retraining.watch import WatchRules
 from pipelines.retraining.watcher import LessonWatcher
@@ -96,6 +98,24 @@ def after_promotion(settings: Settings) -> Callable[[FinishedJobs], object]:
         return pruned(Registry(settings.tracking_uri, settings.artifacts_path), decided)
 
     return prune
+
+
+def tell_services(environ: Mapping[str, str]) -> Callable[[str], object]:
+    """Return what pushes to the services that a model's champion changed, see ``push``.
+
+    Whatever is in the way of it is logged and costs nothing: they poll all the same.
+    """
+
+    def tell(model: str) -> None:
+        def say(reason: object) -> None:
+            LOG.warning("event=not_pushed model=%s reason=%s", model, reason)
+
+        try:
+            push(environ, model, say)
+        except SettingError as error:
+            say(error)
+
+    return tell
 
 
 Lessons = Callable[[FinishedJobs], Sequence[Lesson]]

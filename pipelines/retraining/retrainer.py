@@ -36,6 +36,7 @@ from pipelines.retraining.watch import Drift
 LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
 WATCHED_JOBS = 20_000  # newest ones that drift is looked for in
+CHANGED = ("promoted", "rolled_back")  # stages at which another version became champion
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -142,6 +143,8 @@ class Retrainer:
     ----------
     after_promotion : callable, optional
         Given the newest finished jobs once a champion changed, such as to prune old versions.
+    champion_changed : callable, optional
+        Given the registered name of each model whose champion changed, as soon as it has.
     """
 
     def __init__(
@@ -155,6 +158,7 @@ class Retrainer:
         self._url, self._path, self._duties = joblog_url, state_path, duties
         self._rules, self._clock = rules, clock
         self.after_promotion: Callable[[FinishedJobs], object] | None = None
+        self.champion_changed: Callable[[str], object] | None = None
         self._log: JobLog | None = None
         self._state = self._without_fatal(load_state(state_path))
 
@@ -241,8 +245,7 @@ class Retrainer:
             except ColocastError as error:
                 LOG.warning("event=unwatchable kind=%s reason=%s", kind, error)
         self._save(self._after(kind, found))
-        for challenge in found.settled:
-            _report(challenge)
+        self._report(found.settled)
         return found.settled
 
     def _after(self, kind: str, found: Watched) -> RetrainState:
@@ -269,9 +272,17 @@ class Retrainer:
             LOG.error("event=untrainable kind=%s reason=%s", kind, error)
             challenges = []
         self._save(ended(self._state, kind, self._clock()))
-        for challenge in challenges:
-            _report(challenge)
+        self._report(challenges)
         return challenges
+
+    def _report(self, challenges: Sequence[Challenge]) -> None:
+        for made in challenges:
+            LOG.info(
+                "event=%s model=%s version=%s previous=%s reason=%s",
+                *(made.stage, made.model, made.version, made.previous, made.verdict.reason),
+            )
+            if self.champion_changed and made.stage in CHANGED:
+                self.champion_changed(made.model)
 
     def _window(self, length: int) -> FinishedJobs:
         start = max(0, self._state.sequence - length)
@@ -325,11 +336,3 @@ def only_one(path: Path) -> Iterator[None]:
         raise ServiceStartError(
             f"another retrainer runs on {path.parent}; stop it, or set another COLOCAST_HOME"
         ) from error
-
-
-def _report(challenge: Challenge) -> None:
-    LOG.info(
-        "event=%s model=%s version=%s previous=%s reason=%s",
-        *(challenge.stage, challenge.model, challenge.version, challenge.previous),
-        challenge.verdict.reason,
-    )

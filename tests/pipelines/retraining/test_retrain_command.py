@@ -44,12 +44,12 @@ def retrain(environment, *arguments):
 
 @pytest.mark.slow
 def test_one_pass_retrains_every_kind_from_the_log_and_the_next_finds_nothing(
-    settings: Settings, environment, tmp_path, monkeypatch
+    settings: Settings, environment, tmp_path, monkeypatch, push_environ, push_receiver
 ):
     small = partial(train_interference, options=ForestOptions(trees=20, folds=2))
     monkeypatch.setattr(training, "train_interference", small)
     path = tmp_path / "challenges.json"
-    found = retrain(environment, "--min-jobs", "90", "--json", str(path))
+    found = retrain({**environment, **push_environ}, "--min-jobs", "90", "--json", str(path))
     assert (found.exit_code, found.stdout) == (0, "5 models challenged\n"), found.output
     rows = json.loads(path.read_text())
     assert {row["model"] for row in rows} == set(REGISTERED_MODELS)
@@ -61,6 +61,8 @@ def test_one_pass_retrains_every_kind_from_the_log_and_the_next_finds_nothing(
             f"model={row['model']} version=1 previous=None reason={row['reason']}" in found.stderr
         )
     assert sum(row["promote"] for row in rows) >= 3
+    told = [json.loads(body)["name"] for _, _, body in push_receiver.taken]
+    assert told == [row["model"] for row in rows if row["promote"]]
     again = retrain(environment, "--min-jobs", "1", "--cooldown-s", "0", "--json", str(path))
     assert (again.exit_code, again.stdout) == (0, "0 models challenged\n")
     assert json.loads(path.read_text()) == []

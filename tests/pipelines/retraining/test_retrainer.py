@@ -1,3 +1,4 @@
+import json
 import logging
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from data.domain import FinishedJob, Outcome, Segment
 from data.errors import JobLogError, RegistryError, ServiceStartError, SettingError
 from data.joblog import JobLog
+from pipelines.retraining.duties import tell_services
 from pipelines.retraining.gate import Evidence, verdict
 from pipelines.retraining.retrainer import Challenge, Duty, Retrainer, Watched, only_one
 from pipelines.retraining.state import KINDS, RetrainRules, load_state
@@ -313,3 +315,46 @@ def test_a_promotion_is_followed_by_what_was_asked_for(world):
     retrainer.step()
     retrainer.step()
     assert [list(finished.sequences) for finished in given] == [[1, 2, 3]]
+
+
+def pushed_names(push_receiver):
+    return [json.loads(body)["name"] for _, _, body in push_receiver.taken]
+
+
+def test_services_are_told_of_promotions_and_rollbacks_and_of_nothing_else(
+    world, push_environ, push_receiver
+):
+    stages = ("rolled_back", "promoted", "kept", "shadow")
+    settled = [Challenge(f"colocast-{stage}", "1", "2", GOOD, stage) for stage in stages]
+    world.watchers["runtime"] = lambda finished, since: Watched(settled=settled)
+    world.log.append(jobs(3))
+    retrainer = world.retrainer(rules=replace(RULES, watch_jobs=1))
+    retrainer.champion_changed = tell_services(push_environ)
+    retrainer.step()
+    told = ["rolled_back", "promoted", "interference", "runtime"]
+    assert pushed_names(push_receiver) == [f"colocast-{name}" for name in told]
+
+
+def test_services_are_told_before_the_next_kind_meets_an_outage(world, push_environ, push_receiver):
+    world.fakes["runtime"].failures = [RegistryError("down")]
+    world.log.append(jobs(3))
+    retrainer = world.retrainer()
+    retrainer.champion_changed = tell_services(push_environ)
+    with pytest.raises(RegistryError, match="down"):
+        retrainer.step()
+    assert pushed_names(push_receiver) == ["colocast-interference"]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"COLOCAST_PUSH_URLS": "http://127.0.0.1:9"},
+        {"COLOCAST_PUSH_SECRET_FILE": "/nowhere/secret"},
+    ],
+)
+def test_services_that_cannot_be_told_hold_nothing_up(world, push_environ, caplog, spoilt):
+    world.log.append(jobs(3))
+    retrainer = world.retrainer()
+    retrainer.champion_changed = tell_services({**push_environ, **spoilt})
+    assert [made.stage for made in retrainer.step()] == ["promoted", "promoted"]
+    assert caplog.text.count("event=not_pushed model=colocast-") == 2
