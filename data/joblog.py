@@ -4,18 +4,15 @@ SQLAlchemy core; SQLite (WAL) by default, PostgreSQL by URL.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import sqlalchemy as sa
 
 from data.domain import FinishedJob
 from data.errors import JobConflictError, JobLogError
 from data.finished import finished_to_text
-from data.joblog_engine import begin_write, faults, opened_engine
-from data.joblog_schema import HEAD, JOBS, created
+from data.joblog_schema import HEAD, JOBS
+from data.joblog_tables import JobLogTables
 from data.wire import loads
 
 Key = tuple[str, int]
@@ -42,7 +39,7 @@ class Appended:
     sequence: int
 
 
-class JobLog:
+class JobLog(JobLogTables):
     """An append-only log of finished jobs, idempotent by (job id, attempt).
 
     Safe to use from several threads and processes at once.
@@ -67,26 +64,6 @@ class JobLog:
     after that commit is visible. So rows appear in the order of their numbers, without a gap.
     SQLite gives the same through ``BEGIN IMMEDIATE``, which admits one writer at a time.
     """
-
-    def __init__(self, url: str) -> None:
-        self._engine = opened_engine(url)
-        try:
-            with faults(self._engine.url):
-                created(self._engine)
-        except JobLogError:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def append(self, jobs: Sequence[FinishedJob]) -> Appended:
         """Append all of `jobs` that the log does not hold, or, on any error, none of them.
@@ -149,20 +126,6 @@ class JobLog:
         """Return which log this is: sequence numbers of another one mean nothing here."""
         with self._reading() as connection:
             return str(connection.execute(sa.select(HEAD.c.identity)).scalar_one())
-
-    def close(self) -> None:
-        """Close all connections; a later call opens new ones."""
-        self._engine.dispose()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with faults(self._engine.url), begin_write(self._engine) as connection:
-            yield connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with faults(self._engine.url), self._engine.begin() as connection:
-            yield connection
 
 
 def tail(log: JobLog, sequence: int = 0) -> Iterator[tuple[int, FinishedJob]]:

@@ -4,17 +4,14 @@ The log is append-only, and its readers remember how far they are: what is learn
 is kept here, by the same key and in the same database.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
 from data.domain import FinishedJob
-from data.errors import JobLogError
-from data.joblog_engine import begin_write, faults, opened_engine
+from data.joblog_engine import begin_write
 from data.joblog_schema import CREATION_LOCK, JOBS, created
+from data.joblog_tables import JobLogTables
 from data.prometheus.job_signals import JobSignals, Sharing
 from data.wire import dumps, loads
 
@@ -30,7 +27,7 @@ SIGNALS = sa.Table(
 """One row a job attempt and sharing class; an attempt without signals has a row that says why."""
 
 
-class SignalTable:
+class SignalTable(JobLogTables):
     """Signals of finished jobs, by job id, attempt and sharing class.
 
     Parameters
@@ -45,29 +42,7 @@ class SignalTable:
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = opened_engine(url)
-        try:
-            with faults(self._engine.url):
-                created(self._engine)
-                _create(self._engine)
-        except JobLogError:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
+        super().__init__(url, _create)
 
     def pending(self, after: int = 0, limit: int = 1000) -> list[tuple[int, FinishedJob]]:
         """Return jobs of the log that nobody has looked up, oldest first, with their numbers.
@@ -115,7 +90,7 @@ class SignalTable:
             for one in found
         ]
         attempts = sorted({(row["job_id"], row["attempt"]) for row in rows})
-        with faults(self._engine.url), begin_write(self._engine) as connection:
+        with self._writing() as connection:
             for job_id, attempt in attempts:
                 same = (SIGNALS.c.job_id == job_id) & (SIGNALS.c.attempt == attempt)
                 connection.execute(SIGNALS.delete().where(same))
@@ -170,19 +145,15 @@ class SignalTable:
         """
         empty = {(one.job_id, one.attempt) for one in self.all() if not one.signals}
         empty -= {(one.job_id, one.attempt) for one in self.all() if one.signals}
-        with faults(self._engine.url), begin_write(self._engine) as connection:
+        with self._writing() as connection:
             for job_id, attempt in sorted(empty):
                 same = (SIGNALS.c.job_id == job_id) & (SIGNALS.c.attempt == attempt)
                 connection.execute(SIGNALS.delete().where(same))
         return len(empty)
 
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with faults(self._engine.url), self._engine.begin() as connection:
-            yield connection
-
 
 def _create(engine: sa.Engine) -> None:
+    created(engine)
     with engine.begin() as connection:
         if sa.inspect(connection).has_table(SIGNALS.name):
             return

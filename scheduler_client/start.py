@@ -117,8 +117,8 @@ def run_local(
     with (
         ExitStack() as measuring,
         SchedulerLock(settings.spool_path),
-        closing(Spool(settings.spool_path)) as spool,
-        closing(Outbox(settings.home / "outbox.db")) as outbox,
+        Spool(settings.spool_path) as spool,
+        Outbox(settings.home / "outbox.db") as outbox,
         closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client,
     ):
         live = None if start.page is None else measuring.enter_context(LiveSignals(devices))

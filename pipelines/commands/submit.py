@@ -45,7 +45,6 @@ def command(  # noqa: PLR0913 - one argument an option
     --env adds.
     """
     import getpass
-    from contextlib import closing
 
     from scheduler_client.jobs.spool import Spool
     from scheduler_client.jobs.submission import Submission
@@ -60,7 +59,7 @@ def command(  # noqa: PLR0913 - one argument an option
     settings = Settings.from_mapping(os.environ, Path.cwd())
     name = user or getpass.getuser()
     line = found_program(words, os.environ.get("PATH"))
-    with closing(Spool(settings.spool_path)) as spool:
+    with Spool(settings.spool_path) as spool:
         submission = Submission(
             user=name,
             queue=known_queue(queue or name, settings, config_path, spool),

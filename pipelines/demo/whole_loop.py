@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tqdm import tqdm
@@ -108,7 +107,7 @@ def _one_pass(
     plan = replace(demo.plan, policy=policy)
     up.start(group, up.scheduler(demo.settings, demo.environ, plan))
     with (
-        closing(Spool(demo.settings.spool_path)) as spool,
+        Spool(demo.settings.spool_path) as spool,
         tqdm(total=len(jobs), desc=f"{policy} jobs", unit="job") as bar,
     ):
         job_ids = submitted(jobs, demo.workloads, spool)

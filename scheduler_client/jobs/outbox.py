@@ -6,17 +6,13 @@ scheduler itself loses nothing, and a job that is reported again counts once.
 """
 
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from data.domain import FinishedJob
 from data.errors import JobLogError
 from data.finished import finished_from_text, finished_to_text
-from data.sqlite_faults import BUSY_TIMEOUT_S, sqlite_fault
+from scheduler_client.jobs.sqlite_file import SqliteFile
 
 Key = tuple[str, int]
 REMEMBERED = 100_000  # acknowledged keys kept, so that a late repetition is still known
@@ -50,7 +46,7 @@ _SET_ASIDE = (
 _REFUSED = "SELECT document, reason FROM outbox WHERE state = 'refused' ORDER BY number"
 
 
-class Outbox:
+class Outbox(SqliteFile):
     """A queue of finished jobs in one SQLite file; safe for threads and processes.
 
     Parameters
@@ -71,22 +67,7 @@ class Outbox:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        with self._faults():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _opened(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        super().__init__(path, "outbox", JobLogError, _prepare)
 
     def put(self, job: FinishedJob) -> bool:
         """Store `job` durably; return False if its key is known already, acknowledged or not.
@@ -136,37 +117,8 @@ class Outbox:
         with self._transaction() as connection:
             return int(connection.execute(_BACKLOG).fetchone()[0])
 
-    def close(self) -> None:
-        """Close the file; nothing waits in memory."""
-        with self._lock:
-            self._connection.close()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._faults():
-            self._connection.execute("BEGIN IMMEDIATE")
-            with self._connection:  # commits, or rolls back on any error
-                yield self._connection
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise JobLogError("outbox " + sqlite_fault(error, self._path)) from error
-        except OSError as error:
-            raise JobLogError(f"outbox {self._path}: {error}; create its folder") from error
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-    )
-    try:
-        # EXTRA: the folder is synced too, or a power cut could bring the journal back to life.
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute(_SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+def _prepare(connection: sqlite3.Connection) -> None:
+    # EXTRA: the folder is synced too, or a power cut could bring the journal back to life.
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute(_SCHEMA)

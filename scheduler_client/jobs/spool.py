@@ -9,22 +9,20 @@ nor counts one twice.
 import json
 import secrets
 import sqlite3
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from data.domain import FinishedJob, Outcome
 from data.errors import SpoolError
 from data.finished import finished_from_text, finished_to_text
-from data.sqlite_faults import BUSY_TIMEOUT_S, sqlite_fault
 from data.wire import Json, dumps, loads
 from scheduler_client.jobs import spool_sql
+from scheduler_client.jobs.sqlite_file import SqliteFile
 from scheduler_client.jobs.submission import Submission, checked_submission
 
 KEPT_ATTEMPTS = 10_000
@@ -92,7 +90,7 @@ class Starting:
         return self.start_time, json.dumps(self.placement), self.job_id, self.attempt
 
 
-class Spool:
+class Spool(SqliteFile):
     """The submitted jobs of one installation in a SQLite file; any process may submit.
 
     Parameters
@@ -107,11 +105,7 @@ class Spool:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        with self._faults():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _opened(path)
+        super().__init__(path, "spool", SpoolError, partial(_prepare, path))
 
     def submit(self, submission: Submission, now: float | None = None) -> str:
         """Append a job durably and return its id; needs no running scheduler.
@@ -240,46 +234,16 @@ class Spool:
         rows = self._rows("SELECT value FROM notes WHERE name = ?", name)
         return _parsed(rows[0][0]) if rows else None
 
-    def close(self) -> None:
-        """Close the file; nothing waits in memory."""
-        with self._lock:
-            self._connection.close()
-
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock, self._faults():  # one statement sees one state; WAL lets others write
             return self._connection.execute(query, values).fetchall()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._faults():
-            self._connection.execute("BEGIN IMMEDIATE")
-            with self._connection:  # commits, or rolls back on any error
-                yield self._connection
 
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise SpoolError("spool " + sqlite_fault(error, self._path)) from error
-        except OSError as error:
-            raise SpoolError(f"spool {self._path}: {error}; create its folder") from error
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-    )
-    try:
-        # Commands and environments may hold secrets: for this user only.
-        path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(spool_sql.SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    path.chmod(0o600)  # commands and environments may hold secrets: for this user only
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.executescript(spool_sql.SCHEMA)
 
 
 def _job(row: tuple[str, int, float, float | None, str, str | None]) -> SpooledJob:

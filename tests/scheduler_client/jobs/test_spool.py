@@ -184,7 +184,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
 
 
 def test_a_locked_database_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("scheduler_client.jobs.spool.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("scheduler_client.jobs.sqlite_file.BUSY_TIMEOUT_S", 0.05)
     spool = Spool(tmp_path / "spool.db")
     other = sqlite3.connect(tmp_path / "spool.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
