@@ -8,6 +8,7 @@ alone, which is the duration of a Philly job, with the noise of Lucid's repeats.
 
 import zlib
 from dataclasses import dataclass, fields, replace
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +117,7 @@ def _drac_jobs(drac: pd.DataFrame, start: float, share: float, drifts: Drifts) -
         job = FinishedJob(
             row.job_id, 1, row.user, row.queue, request, int(row.gpus), row.submit_time,
             row.start_time, row.finish_time, Outcome.OK, (segment,), cpus=int(row.cpus),
-            mem_mib=int(row.mem_mib) if row.mem_mib == row.mem_mib else None, limit_s=row.limit_s,
+            mem_mib=None if isnan(row.mem_mib) else int(row.mem_mib), limit_s=row.limit_s,
         )  # fmt: skip
         halves = _day(row.start_time, start) >= drifts.halving_users and _chance(row.user) < 0.34
         jobs.append(_longer(job, 0.5) if halves else job)
@@ -213,7 +214,7 @@ class _Site:
             return {"gpu_util_mean": round(0.3 + 0.6 * _chance(key), 3)}
         row = self._profiles.loc[key]
         names = ("gpu_util_mean", "dram_active_mean", "gpu_mem_mib_mean")
-        return {name: float(row[name]) for name in names if row[name] == row[name]}
+        return {name: float(row[name]) for name in names if not isnan(row[name])}
 
 
 def _busiest_days(moments: np.ndarray) -> np.ndarray:

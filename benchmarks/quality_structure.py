@@ -1,6 +1,7 @@
 """Memory on DLPerf and GPUMemNet, and demand on GPUMemNet: held-out rows, nested calibration."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import isnan
 from pathlib import Path
 
 from benchmarks.quality_row import Row, at_least, at_most, plain
@@ -58,7 +59,7 @@ def _memory_rows(name: str, found: Mapping[str, object], command: str) -> Iterab
 def _interval_rows(what: str, found: Mapping[str, object], command: str) -> Iterable[Row]:
     share, worst = _number(found, "coverage_90"), _number(found, "coverage_90_worst")
     yield at_least(f"{what}, coverage", share, REACH_COVERAGE, command, "share")
-    if worst == worst:  # noqa: PLR0124 - NaN where no group is large enough
+    if not isnan(worst):  # where a group is large enough
         yield at_least(f"{what}, coverage, worst tenth", worst, REACH_WORST, command, "share")
 
 

@@ -1,7 +1,7 @@
 """What needs no server: the compiled forest against scikit-learn, and the memory of pairs."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import thread_time
@@ -13,6 +13,9 @@ from benchmarks.serving_bench import Bench
 from benchmarks.serving_questions import BATCH, placements_question
 from benchmarks.serving_row import Row
 from benchmarks.serving_sample import GPU_MODEL
+from data.domain import JobRequest
+from features.history import RuntimeHistory
+from features.requests import requests_frame, running_frame
 from serving.forest.check import with_compiled_forest
 from serving.inference.bundle import Floats
 from serving.inference.interference import slowdown_estimates
@@ -79,7 +82,7 @@ def pair_rows(bench: Bench) -> Iterator[Row]:
 def placement_rows(bench: Bench) -> Iterator[Row]:
     """Measure what one question about 1,000 cards takes without any server."""
     bundle = with_compiled_forest(bench.bundle)
-    backend = Backend(Predictor({bundle.spec.name: bundle}, _no_runtimes))
+    backend = Backend(Predictor({bundle.spec.name: bundle}, _without_history))
     (endpoint,) = (each for each in ENDPOINTS if each.path == "/v1/placements")
     (body,) = placements_question(bench.fleet.keys, bodies=1).bodies
     request = endpoint.reader.read(body)
@@ -98,8 +101,8 @@ def placement_rows(bench: Bench) -> Iterator[Row]:
     yield Row(name, whole * 1e3, "ms", None, 15.0, beside=beside)
 
 
-def _no_runtimes(jobs: object) -> pd.DataFrame:
-    raise NotImplementedError(f"no runtimes are measured, got {jobs!r}")
+def _without_history(jobs: Sequence[JobRequest], running: Sequence[JobRequest]) -> pd.DataFrame:
+    return RuntimeHistory().transform(requests_frame(jobs), running=running_frame(running))
 
 
 @dataclass(frozen=True, slots=True)

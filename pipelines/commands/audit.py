@@ -2,6 +2,7 @@
 
 import json
 import os
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def _noise_line(noise: "Noise") -> str:
     known = [
         f"{name} {value:.4f}"
         for name, value in (("repeats", noise.repeat_sd), ("self-pairs", noise.self_pair_rms))
-        if value == value  # noqa: PLR0124 - NaN: not measured
+        if not isnan(value)  # it was measured
     ]
     if not known:
         return f"noise: not measured, {noise.label_sd:g} assumed; slowdown floor {noise.floor:.3f}"

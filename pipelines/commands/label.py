@@ -2,6 +2,7 @@
 
 import json
 import os
+from math import isnan
 from pathlib import Path
 
 import click
@@ -46,4 +47,4 @@ def command(runs: Path | None, out: Path | None, json_path: Path | None) -> None
 
 
 def _number(value: float) -> float | None:
-    return None if value != value else float(value)  # noqa: PLR0124 - JSON has no NaN
+    return None if isnan(value) else float(value)  # JSON has no NaN

@@ -7,6 +7,7 @@ states it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import isnan
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -157,7 +158,7 @@ class _Books:
     def close(self) -> None:
         """Take note of the end of the log."""
         self._settle()
-        never = [job_id for job_id, job in self.jobs.items() if job.finish_s != job.finish_s]
+        never = [job_id for job_id, job in self.jobs.items() if isnan(job.finish_s)]
         if never:
             self.faults.append(f"never finished: {shown(never)}")
 
@@ -168,7 +169,7 @@ class _Books:
 
     def _start(self, job: _Job, rows: list[Row]) -> None:
         first = rows[0]
-        is_over = job.finish_s == job.finish_s
+        is_over = not isnan(job.finish_s)
         self._expect(first, not job.slowdowns and not is_over, "starts though it runs or is over")
         self._expect(first, len({row.card for row in rows}) == job.gpus == len(rows), "half a gang")
         self._expect_work(first, job)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -228,7 +229,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     judged = Judged(gains, covered, names, None if before is None else np.asarray(before))
     found = parts_found(evidence.parts, judged, rules.fewest_in_part)
     if found:
-        worst = min(found, key=lambda part: part.gain if part.gain == part.gain else 0.0)
+        worst = min(found, key=lambda part: 0.0 if isnan(part.gain) else part.gain)
         compared = replace(compared, worst_part=worst.name, worst_gain=worst.gain)
     promote, reason = _decision(compared, found, evidence.champion_seen, rules)
     return replace(compared, promote=promote, reason=reason)

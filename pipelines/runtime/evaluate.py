@@ -8,8 +8,9 @@ from data.errors import SettingError
 from features.history import runtime_log
 from features.history_groups import HISTORY_GROUPS, history_groups
 from features.window_statistics import FLOOR_S
+from pipelines.judged import worst_coverage
 from pipelines.runtime.baselines import BASELINES, baseline_estimates
-from pipelines.runtime.metrics import Metrics, runtime_metrics, worst_coverage
+from pipelines.runtime.metrics import Metrics, runtime_metrics
 from pipelines.runtime.ordering import oracle_gain
 from pipelines.runtime.prequential import Progress, Questions, prequential_estimates
 from pipelines.runtime.rows import JobRows, batches, job_rows
@@ -142,10 +143,8 @@ def _rows(split: str, jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> l
 def _worst_coverage(jobs: pd.DataFrame, answer: pd.DataFrame) -> float | None:
     if "upper" not in answer.columns:
         return None
-    found = (
-        worst_coverage(jobs["runtime_s"].to_numpy(np.float64), answer, jobs[group])
-        for group in ("user", "queue")
-    )
+    measured = np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)
+    found = (worst_coverage(measured, answer, jobs[group]) for group in ("user", "queue"))
     return min((share for share in found if share is not None), default=None)
 
 

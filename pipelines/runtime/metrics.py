@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from features.window_statistics import FLOOR_S
 
 Floats = NDArray[np.float64]
-SMALLEST_GROUP = 30
-WORST = 0.1
 Metrics = dict[str, float | int | None]
 
 
@@ -49,35 +47,6 @@ def runtime_metrics(runtime_s: Floats, estimates: pd.DataFrame) -> Metrics:
         "coverage_90": _mean((measured >= lower) & (measured <= upper)),
         "width_90_median": float(np.median(upper / lower)) if len(upper) else None,
     }
-
-
-def worst_coverage(
-    runtime_s: Floats, estimates: pd.DataFrame, groups: "pd.Series[str]"
-) -> float | None:
-    """Return the coverage that all but the worst tenth of the groups reach.
-
-    Parameters
-    ----------
-    runtime_s : float64 array of shape (n,), >= 0
-    estimates : DataFrame of shape (n, >= 2)
-        ``lower`` and ``upper`` (s).
-    groups : Series of str, length n
-        Groups of fewer than thirty jobs are left out: chance alone would make one the worst.
-
-    Returns
-    -------
-    float or None
-        In [0, 1]: the tenth percentile over groups. None without a large enough group.
-    """
-    measured = np.maximum(runtime_s, FLOOR_S)
-    inside = (measured >= estimates["lower"].to_numpy()) & (
-        measured <= estimates["upper"].to_numpy()
-    )
-    table = (
-        pd.DataFrame({"inside": inside}).groupby(groups.to_numpy())["inside"].agg(["mean", "size"])
-    )
-    shares = table.loc[table["size"] >= SMALLEST_GROUP, "mean"].to_numpy(np.float64)
-    return float(np.quantile(shares, WORST, method="lower")) if len(shares) else None
 
 
 def r2(observed: Floats, predicted: Floats) -> float | None:

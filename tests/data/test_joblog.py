@@ -19,7 +19,6 @@ from data.finished import finished_to_text
 from data.joblog import Appended, JobLog, tail
 from tests.postgres import postgresql
 
-pytestmark = pytest.mark.xdist_group("postgres")
 JOB = FinishedJob(
     job_id="j0",
     attempt=1,

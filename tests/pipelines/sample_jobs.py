@@ -1,5 +1,7 @@
 """Runs of the measured sample as finished jobs, in the order in which they were measured."""
 
+from math import isnan
+
 from data.domain import PROFILE_COLUMNS, FinishedJob, Outcome, Segment
 from data.sample_data import sample_runs
 from pipelines.initial_tables import sample_structures
@@ -27,7 +29,7 @@ def _job(run, structure):
     alone = not isinstance(neighbour, str)
     start, finish = run["start_time"], run["start_time"] + run["jct_s"]
     segment = Segment(start, finish, "cpu0", run["gpu_model"], () if alone else (neighbour,))
-    measured = {name: run[name] for name in PROFILE_COLUMNS if run[name] == run[name]}
+    measured = {name: run[name] for name in PROFILE_COLUMNS if not isnan(run[name])}
     facts = ("ada", "q", run["job_key"], 1, start, start, finish, Outcome(run["outcome"]))
     return FinishedJob(
         run["run_id"], 1, *facts, segments=(segment,), structure=structure,

@@ -21,7 +21,7 @@ PAIRS = {
     "pairs": [{"job_key": f"k{n}", "neighbour_key": "k2", "gpu_model": "v100"} for n in range(4)]
 }
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("service")]
+pytestmark = pytest.mark.slow
 
 
 class Registry:

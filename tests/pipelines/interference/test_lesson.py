@@ -14,7 +14,6 @@ from pipelines.registering.report import TrainingReport
 from pipelines.retraining.finished_jobs import FinishedJobs
 from tests.pipelines.sample_jobs import divided
 
-pytestmark = pytest.mark.xdist_group("interference_lesson")  # one training for all of them
 NEWEST = 80
 SMALL = ForestOptions(trees=20, folds=2)
 

@@ -7,8 +7,6 @@ from pipelines.labelling.from_runs import memory_runs_from_runs, usable
 from pipelines.retraining.structure_lessons import DemandLesson, MemoryLesson
 from tests.pipelines.sample_jobs import divided
 
-pytestmark = pytest.mark.xdist_group("structure_lessons")  # one training each for all of them
-
 
 @pytest.fixture(scope="module")
 def sample():

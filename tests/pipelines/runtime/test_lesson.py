@@ -10,7 +10,6 @@ from data.schemas import JOBS, checked
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.runtime.lesson import RuntimeLesson
 
-pytestmark = pytest.mark.xdist_group("runtime_lesson")  # one training for all of them
 NOTHING = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
 
 

@@ -23,7 +23,7 @@ from scheduler_client.start import Start, run_local
 from scheduler_client.status import status_server
 from tests.prometheus import free_port, prometheus
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("telemetry-end-to-end")]
+pytestmark = pytest.mark.slow
 
 WORK = """
 import os, time
