@@ -29,6 +29,7 @@ JOBS = 1_000
 QUEUES = 20
 REACH_S, REACH_MB = 1.0, 120.0
 MODEL = "A100"
+LONGEST_S = 86_400.0
 REPEATS = 5
 MOST_CYCLES = 12
 
@@ -211,12 +212,12 @@ def _keys(folder: Path) -> list[str]:
 
 
 def _occupy(parts, loop, keys: Sequence[str], chance: random.Random) -> None:
-    """Put one job on every card but each hundredth, as if the loop had started it long ago."""
+    """Put one job on every card but each hundredth, as if started some time in the last day."""
     from scheduler_client.jobs.job_forms import launch
     from scheduler_client.jobs.placement_note import PlacementNote
     from scheduler_client.jobs.spool import SpooledJob
+    from scheduler_client.jobs.started_job import StartedJob
     from scheduler_client.jobs.submission import Submission
-    from scheduler_client.loop import _Started
     from scheduler_client.policy.decisions import ALONE, Level
 
     for number, card in enumerate(parts.cluster.cards()):
@@ -234,9 +235,10 @@ def _occupy(parts, loop, keys: Sequence[str], chance: random.Random) -> None:
             is_guaranteed=True,
             slowdown=ALONE,
         )
-        job = SpooledJob(f"run{number}", 1, 0.0, 1.0, submission)
+        began = time.time() - chance.uniform(0.0, LONGEST_S)
+        job = SpooledJob(f"run{number}", 1, began, began, submission)
         parts.cluster.start(launch(job, note))
-        loop._running[job.job_id] = _Started(job, note)
+        loop._running[job.job_id] = StartedJob(job, note)
 
 
 def _who(chance: random.Random) -> tuple[str, str]:

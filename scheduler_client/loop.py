@@ -18,11 +18,11 @@ from scheduler_client.jobs.job_forms import (
     eviction_fields,
     launch,
     pending_job,
-    running_job,
     started_fields,
 )
 from scheduler_client.jobs.placement_note import Joined, PlacementNote, placement_note, read_note
-from scheduler_client.jobs.spool import JobState, Spool, SpooledJob, Starting
+from scheduler_client.jobs.spool import JobState, Spool, SpooledJob
+from scheduler_client.jobs.started_job import StartedJob
 from scheduler_client.policy.decisions import Admission, Decision, Level
 from scheduler_client.policy.policies import Policy
 from scheduler_client.policy.predictions import NO_FORECAST, Predictions
@@ -46,19 +46,6 @@ class LoopParts:
     delivery: Delivery
     remembered: Remembered
     config: SchedulerConfig
-
-
-@dataclass(slots=True)
-class _Started:
-    job: SpooledJob
-    note: PlacementNote
-    is_stopping: bool = False
-
-    @property
-    def starting(self) -> Starting:
-        """What the spool must know before it runs."""
-        job = self.job
-        return Starting(job.job_id, job.attempt, job.start_time or 0.0, self.note.to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +93,7 @@ class SchedulerLoop:
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
-        self._running: dict[str, _Started] = {}
+        self._running: dict[str, StartedJob] = {}
         self._unrecorded: list[EndedRun] = []
         self._clearing = Clearing(parts.spool)
 
@@ -139,9 +126,8 @@ class SchedulerLoop:
         """
         parts = self._parts
         ended = self.collect()
-        seen = self._seen(time.time())
+        seen, predictions = self._predicted(self._seen(time.time()))
         view = seen.view
-        predictions = self._predictions(view)
         decision = parts.policy.decide(view, predictions)
         self._apply(decision, predictions, seen)
         self._evict(decision, view.now)
@@ -204,8 +190,7 @@ class SchedulerLoop:
     def _running_jobs(self) -> tuple[RunningJob, ...]:
         saved = self._parts.cluster.saved_times()
         return tuple(
-            running_job(s.job, s.note, saved_time=saved.get(job_id), is_stopping=s.is_stopping)
-            for job_id, s in self._running.items()
+            started.as_running(saved.get(job_id)) for job_id, started in self._running.items()
         )
 
     def _evict(self, decision: Decision, now: float) -> None:
@@ -218,11 +203,19 @@ class SchedulerLoop:
             grace_s = self._parts.config.settings.grace_s
             self._parts.cluster.stop(eviction.victims, Outcome.PREEMPTED, grace_s)
 
-    def _predictions(self, view: ClusterView) -> Predictions:
-        policy = self._parts.policy
+    def _predicted(self, seen: "_Seen") -> tuple["_Seen", Predictions]:
+        """Return what is predicted of pending jobs, and the view with what is of running ones."""
+        policy, forecaster = self._parts.policy, self._parts.forecaster
         if not policy.asks:
-            return {}
-        return self._parts.forecaster.forecast(view, policy.max_jobs_per_card)
+            return seen, {}
+        predictions = forecaster.forecast(seen.view, policy.max_jobs_per_card)
+        repredicted = forecaster.repredicted(seen.view)
+        for job_id, runtime in repredicted.items():
+            self._running[job_id].runtime = runtime
+        if repredicted:
+            view = replace(seen.view, running=self._running_jobs())
+            seen = replace(seen, view=view)
+        return seen, predictions
 
     def _apply(self, decision: Decision, predictions: Predictions, seen: "_Seen") -> None:
         if not decision.admissions:
@@ -235,13 +228,13 @@ class SchedulerLoop:
             forecast = predictions.get(job.job_id, NO_FORECAST)
             beside = tuple(keys[job_id] for job_id, _ in admission.neighbours)
             note = placement_note(admission, parts.policy.name, forecast.runtime, beside)
-            starting.append((admission, _Started(job, note)))
+            starting.append((admission, StartedJob(job, note)))
         parts.spool.start_all([started.starting for _, started in starting])
         self._running |= {started.job.job_id: started for _, started in starting}
         began = [(admission, s.job) for admission, s in starting if self._start(s)]
         self._tell_neighbours(began)
 
-    def _start(self, started: _Started) -> bool:
+    def _start(self, started: StartedJob) -> bool:
         job = started.job
         try:
             self._parts.cluster.start(launch(job, started.note))
@@ -253,7 +246,7 @@ class SchedulerLoop:
         return True
 
     def _tell_neighbours(self, began: Sequence[tuple[Admission, SpooledJob]]) -> None:
-        told: dict[str, _Started] = {}
+        told: dict[str, StartedJob] = {}
         for admission, job in began:
             for job_id, estimate in admission.neighbours:
                 started = self._running.get(job_id)

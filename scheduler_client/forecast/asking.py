@@ -54,6 +54,12 @@ class Asking:
         has_time = self.left_s(now_s) > max(LEAST_TIME_S, needed_s)
         return self.error is None and has_time and now_s <= self._last_call_s
 
+    def rest(self) -> "Asking":
+        """Return the questions that may still be asked after the last call."""
+        after = Asking(self._deadline_s)
+        after.error = self.error
+        return after
+
     def left_s(self, now_s: float) -> float:
         """Return the seconds left, by the monotonic clock."""
         return self._deadline_s - now_s

@@ -114,10 +114,22 @@ class PredictorClient:
         return self._answer(question, lambda answer: placements_from(answer, cards), within_s)
 
     def runtimes(
-        self, jobs: Sequence[JobRequest], within_s: float | None = None
+        self,
+        jobs: Sequence[JobRequest],
+        running: Sequence[JobRequest] = (),
+        within_s: float | None = None,
     ) -> tuple[Estimate, ...]:
-        """Return the predicted whole runtime (s) of each of 1 to 2,000 `jobs`, in their order."""
-        body = _json({"jobs": [_job_document(job) for job in jobs]})
+        """Return the predicted whole runtime (s) of each of 1 to 2,000 `jobs`, in their order.
+
+        Parameters
+        ----------
+        running : sequence of JobRequest, of length 0 to 10,000
+            Jobs that run now, those of `jobs` among them or not; with ``elapsed_s``.
+        within_s : float, optional
+            As for `placements`.
+        """
+        told = {"jobs": jobs, "running": running}
+        body = _json({name: [_job_document(job) for job in of] for name, of in told.items()})
         question = _Question("POST", RUNTIME, body)
         return self._answer(question, lambda answer: runtimes_from(answer, len(jobs)), within_s)
 

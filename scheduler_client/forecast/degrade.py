@@ -8,23 +8,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from data.domain import Card, JobRequest, Placement
+from data.domain import Card, Estimate, JobRequest, Placement
 from data.errors import PredictionError, PredictionRefusedError
 from scheduler_client.config import PredictionSettings
 from scheduler_client.events import log_fault
 from scheduler_client.forecast.asking import Asking, LevelWatch
 from scheduler_client.forecast.heuristic import heuristic_forecast
 from scheduler_client.forecast.last_good import Classes, LastGood
-from scheduler_client.forecast.predictor import Predictor
+from scheduler_client.forecast.predictor import NO_MODEL, Predictor
 from scheduler_client.forecast.profiles import ProfileBook
+from scheduler_client.forecast.running_answers import RunningAnswers
 from scheduler_client.forecast.runtime_answers import RuntimeAnswers
 from scheduler_client.policy.card_classes import card_classes
 from scheduler_client.policy.decisions import Level
 from scheduler_client.policy.predictions import CardClass, JobClass, JobForecast, Predictions
 from scheduler_client.policy.view import ClusterView
 
-NO_MODEL = "none"
-"""The model version of an estimate that no model made."""
 LEAST_REFUSAL_S = 1.0
 """For so long, at least, a refused question is not asked again."""
 
@@ -62,6 +61,8 @@ class Forecaster:
         self._profiles, self._clock = profiles, clock
         self._last_good = LastGood(settings.fresh_s, settings.last_good_s)
         self._runtimes = RuntimeAnswers(predictor, settings, clock)
+        self._running = RunningAnswers(predictor, settings, clock)
+        self._rest: Asking | None = None
         self._refused_until_s: dict[JobClass, float] = {}
         self._rest_s = max(LEAST_REFUSAL_S, settings.fresh_s)
         self._newest_question: _Question | None = None
@@ -96,11 +97,21 @@ class Forecaster:
             self._probe(asking)
         levels = [forecast.level for forecast in by_class.values()]
         self._watch.observe(max(levels, key=list(Level).index, default=Level.MODEL), asking)
-        runtimes = self._runtimes.runtimes(jobs, asking)
+        self._rest = asking.rest()
+        runtimes = self._runtimes.runtimes(view, self._rest)
         return {
             job.job_id: replace(by_class[class_of[job.job_id]], runtime=runtimes.get(job.job_id))
             for job in jobs
         }
+
+    def repredicted(self, view: ClusterView) -> Mapping[str, Estimate]:
+        """Return new estimates of whole runtimes (s) of jobs that run, by job id.
+
+        Of a few only, in what `forecast` has left of its cycle; see `RunningAnswers`.
+        """
+        if self._rest is None:
+            return {}
+        return self._running.repredicted(view.running, view.now, self._rest)
 
     def _asked(
         self,

@@ -5,6 +5,9 @@ from typing import Protocol
 
 from data.domain import Card, Estimate, JobRequest, Placement
 
+NO_MODEL = "none"
+"""The model version of an estimate that no model made."""
+
 
 class Predictor(Protocol):
     """Answers a scheduler's questions: the service behind HTTP, or a model at hand.
@@ -19,7 +22,13 @@ class Predictor(Protocol):
         ...
 
     def runtimes(
-        self, jobs: Sequence[JobRequest], within_s: float | None = None
+        self,
+        jobs: Sequence[JobRequest],
+        running: Sequence[JobRequest] = (),
+        within_s: float | None = None,
     ) -> tuple[Estimate, ...]:
-        """Return the whole runtime of each job (s), in their order."""
+        """Return the whole runtime of each job (s), in their order.
+
+        Given how long each has lasted, and `running` jobs, which are not answered.
+        """
         ...

@@ -8,7 +8,9 @@ from scheduler_client.config import PredictionSettings
 from scheduler_client.events import log_fault
 from scheduler_client.forecast.asking import Asking, LevelWatch
 from scheduler_client.forecast.predictor import Predictor
+from scheduler_client.forecast.running_beside import running_beside
 from scheduler_client.policy.decisions import Level
+from scheduler_client.policy.view import ClusterView
 
 MOST_JOBS = 2_000
 """Rows that the service takes at once."""
@@ -24,18 +26,16 @@ class RuntimeAnswers:
         self._known: dict[str, tuple[Estimate, float]] = {}
         self._watch = LevelWatch("runtime")
 
-    def runtimes(self, jobs: Sequence[JobRequest], asking: Asking) -> Mapping[str, Estimate]:
-        """Return the estimates (s) there are, by job id; forget all jobs but `jobs`."""
-        known = self._known
+    def runtimes(self, view: ClusterView, asking: Asking) -> Mapping[str, Estimate]:
+        """Return the estimates (s) there are of pending jobs, by job id; forget all others."""
+        jobs, known, was_down = [p.job for p in view.pending], self._known, asking.error is not None
         self._known = {job.job_id: known[job.job_id] for job in jobs if job.job_id in known}
         stale = self._older_than(jobs, self._settings.fresh_s)
-        mine = Asking(self._clock() + asking.left_s(self._clock()))
-        mine.error = asking.error
         for first in range(0, len(stale), MOST_JOBS):
-            if mine.may_go(self._clock()):
-                self._ask(stale[first : first + MOST_JOBS], mine)
-        if asking.error is None:  # else nobody was asked
-            self._watch.observe(Level.LAST_GOOD if mine.error else Level.MODEL, mine)
+            if asking.may_go(self._clock()):
+                self._ask(stale[first : first + MOST_JOBS], view, asking)
+        if not was_down:  # else nobody was asked
+            self._watch.observe(Level.LAST_GOOD if asking.error else Level.MODEL, asking)
         for job in self._older_than(jobs, max(self._settings.fresh_s, self._settings.last_good_s)):
             self._known.pop(job.job_id, None)
         return {job_id: estimate for job_id, (estimate, _) in self._known.items()}
@@ -45,9 +45,10 @@ class RuntimeAnswers:
         never = (None, float("-inf"))
         return [job for job in jobs if self._known.get(job.job_id, never)[1] < oldest_s]
 
-    def _ask(self, jobs: Sequence[JobRequest], asking: Asking) -> None:
+    def _ask(self, jobs: Sequence[JobRequest], view: ClusterView, asking: Asking) -> None:
+        beside = running_beside(jobs, view.running, view.now)
         try:
-            found = self._predictor.runtimes(jobs, asking.left_s(self._clock()))
+            found = self._predictor.runtimes(jobs, beside, asking.left_s(self._clock()))
         except PredictionRefusedError as error:
             log_fault("refused", question="runtime", error=str(error))
         except PredictionError as error:

@@ -5,7 +5,7 @@ from scheduler_client.clusters import Launch
 from scheduler_client.jobs.placement_note import PlacementNote
 from scheduler_client.jobs.spool import SpooledJob
 from scheduler_client.policy.decisions import Eviction
-from scheduler_client.policy.view import PendingJob, RunningJob
+from scheduler_client.policy.view import PendingJob
 
 
 def started_fields(job: SpooledJob, note: PlacementNote) -> dict[str, Json]:
@@ -45,32 +45,6 @@ def pending_job(job: SpooledJob) -> PendingJob:
         priority=submission.priority,
         attempt=job.attempt,
         gpu_model=submission.gpu_model,
-    )
-
-
-def running_job(
-    job: SpooledJob,
-    note: PlacementNote,
-    *,
-    saved_time: float | None = None,
-    is_stopping: bool = False,
-) -> RunningJob:
-    """Return a running job as a policy sees it."""
-    submission = job.submission
-    return RunningJob(
-        job_id=job.job_id,
-        user=submission.user,
-        queue=submission.queue,
-        job_key=submission.job_key,
-        card_ids=note.card_ids,
-        start_time=job.start_time or 0.0,
-        is_guaranteed=note.is_guaranteed,
-        priority=submission.priority,
-        mem_mib=note.mem_mib,
-        runtime=note.runtime,
-        limit_s=submission.limit_s,
-        saved_time=saved_time,
-        is_stopping=is_stopping,
     )
 
 

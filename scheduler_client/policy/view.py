@@ -70,13 +70,15 @@ class RunningJob:
     mem_mib : tuple of int
         Reserved on each card (MiB); empty where that is not known.
     runtime : Estimate, optional
-        Of the whole run, as predicted when it started (s).
+        Of the whole run (s), as predicted when it started, or since, given how long it had lasted.
     limit_s : float, optional
         After so long it is ended.
     saved_time : float, optional
         When it last said that its work was saved (s since 1970, UTC).
     is_stopping : bool
         It has been told to end.
+    request : JobRequest, optional
+        What the models may know of it; None where it is not predicted anew.
     """
 
     job_id: str
@@ -92,6 +94,7 @@ class RunningJob:
     limit_s: float | None = None
     saved_time: float | None = None
     is_stopping: bool = False
+    request: JobRequest | None = None
 
 
 class Whom(StrEnum):

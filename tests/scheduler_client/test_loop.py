@@ -40,7 +40,7 @@ class Silent:
     def placements(self, job, cards, within_s=None):
         raise DOWN
 
-    def runtimes(self, jobs, within_s=None):
+    def runtimes(self, jobs, running=(), within_s=None):
         raise DOWN
 
 

@@ -67,9 +67,10 @@ class MoodyPredictor:
             for card in cards
         )
 
-    def runtimes(self, jobs, within_s=None):
+    def runtimes(self, jobs, running=(), within_s=None):
         self._moody()
-        return tuple(Estimate(60.0, 30.0, 100.0, "m/1", Source.CLUSTER_MODEL) for _ in jobs)
+        lasted = [max(60.0, 1.2 * job.elapsed_s) for job in jobs]
+        return tuple(Estimate(s, s / 2, 2 * s, "m/1", Source.CLUSTER_MODEL) for s in lasted)
 
     def _moody(self) -> None:
         if self.mood == "down":

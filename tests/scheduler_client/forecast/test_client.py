@@ -13,6 +13,9 @@ from data.errors import (
 )
 from scheduler_client.forecast.breaker import BreakerRules, Circuit
 from scheduler_client.forecast.client import FINISHED, PLACEMENTS, RUNTIME, PredictorClient
+from scheduler_client.forecast.exchange import Exchange
+from serving.web.wire_models import RuntimeRequest
+from serving.web.wire_schema import Reader
 
 NEVER_OPENS = BreakerRules(failures_to_open=1_000_000)
 
@@ -40,6 +43,16 @@ def test_placements_come_in_the_order_of_the_cards(client, a_job, cards):
 
 def test_runtimes_come_one_for_each_job(client, a_job):
     assert [e.value for e in client.runtimes([a_job("1"), a_job("2")])] == [2.0, 2.0]
+
+
+def test_running_jobs_are_told_with_the_question(client, a_job, monkeypatch):
+    bodies, sent = [], Exchange.send
+    monkeypatch.setattr(
+        Exchange, "send", lambda self, *asked: bodies.append(asked[2]) or sent(self, *asked)
+    )
+    beside = a_job("2", elapsed_s=60.0)
+    assert len(client.runtimes([a_job("1")], [beside])) == 1
+    assert Reader(RuntimeRequest).read(bodies[0]) == RuntimeRequest((a_job("1"),), (beside,))
 
 
 def test_finished_jobs_are_counted_once(client):

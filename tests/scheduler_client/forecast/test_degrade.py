@@ -11,7 +11,7 @@ from scheduler_client.forecast.degrade import Forecaster
 from scheduler_client.forecast.profiles import ProfileBook
 from scheduler_client.policy.decisions import Level
 from scheduler_client.policy.predictions import CardClass
-from scheduler_client.policy.view import ClusterView
+from scheduler_client.policy.view import ClusterView, RunningJob
 
 BESIDE_GAN = CardClass("A100", ("gan",))
 BESIDE_BERT = CardClass("A100", ("bert",))
@@ -29,6 +29,7 @@ class ScriptedPredictor:
         self.error: Exception | None = None
         self.runtime_error: Exception | None = None
         self.asked: list[tuple[str, int]] = []
+        self.beside: list[tuple[str, float]] = []
         self.takes_s = 0.0
         self.version = "m/1"
         self._clock = clock
@@ -50,8 +51,9 @@ class ScriptedPredictor:
             for card in cards
         )
 
-    def runtimes(self, jobs, within_s=None):
+    def runtimes(self, jobs, running=(), within_s=None):
         self.asked.append(("runtimes", len(jobs)))
+        self.beside = [(job.job_id, job.elapsed_s) for job in running]
         if self.error or self.runtime_error:
             raise self.runtime_error or self.error
         return tuple(estimate(60.0) for _ in jobs)
@@ -305,3 +307,29 @@ def test_many_runtimes_are_asked_in_parts(forecaster, predictor, a_card, a_pendi
     forecasts = forecaster.forecast(ClusterView(0.0, (a_card(),), pending), 2)
     assert predictor.asked[1:] == [("runtimes", 2000), ("runtimes", 1)]
     assert len(forecasts) == 2001
+
+
+@pytest.fixture
+def at_work(view, a_job):
+    """The same view, a minute later, with the job that runs on the shared card."""
+    gan = RunningJob("gpu0-0", "ada", "research", "gan", ("gpu0",), 0.0, request=a_job("gpu0-0"))
+    return replace(view, now=60.0, running=(gan,))
+
+
+def test_a_question_about_pending_jobs_tells_of_the_running_ones(forecaster, predictor, at_work):
+    forecaster.forecast(at_work, 2)
+    assert predictor.beside == [("gpu0-0", 60.0)]
+
+
+def test_running_jobs_are_predicted_anew_after_those_that_wait(forecaster, predictor, at_work):
+    assert forecaster.repredicted(at_work) == {}
+    forecaster.forecast(at_work, 2)
+    assert forecaster.repredicted(at_work)["gpu0-0"].value == 60.0
+    assert predictor.asked == [("bert", 3), ("runtimes", 2), ("runtimes", 1)]
+
+
+def test_after_an_outage_running_jobs_are_not_asked_about(forecaster, predictor, at_work):
+    predictor.runtime_error = DOWN
+    forecaster.forecast(at_work, 2)
+    assert forecaster.repredicted(at_work) == {}
+    assert predictor.asked == [("bert", 3), ("runtimes", 2)]
