@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import random
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,25 @@ from scheduler_client.clusters import Launch
 from scheduler_client.explaining.wait import WaitEstimate, wait_estimate
 from scheduler_client.memory_cluster import InMemoryCluster
 from scheduler_client.policy.decide import PolicyRules, decide
-from scheduler_client.policy.decisions import Level
+from scheduler_client.policy.decisions import Admission, Level, Waiting
 from scheduler_client.policy.predictions import JobForecast
-from scheduler_client.policy.view import CardState, ClusterView, PendingJob, Queue, RunningJob
+from scheduler_client.policy.view import (
+    CardState,
+    ClusterView,
+    PendingJob,
+    Queue,
+    Reservation,
+    RunningJob,
+)
 
 CARDS, JOBS, USERS = 16, 1_200, 6
 SIGMA, Z95 = 0.6, 1.645
 LOADS = (0.7, 0.9, 1.1)
+RULES = PolicyRules(max_jobs_per_card=1)
+QUEUES = tuple(Queue(f"user{n}", CARDS / USERS, "all") for n in range(USERS))
+
+Arrival = tuple[JobRequest, float, Estimate]
+"""A job, its runtime (s), and what is predicted of that."""
 
 
 @dataclass(slots=True)
@@ -74,68 +87,93 @@ def row_of(load: float, found: Sequence[Asked]) -> dict[str, float]:
     }
 
 
+class Simulation:
+    """A cluster in memory under the live policy, and what it said to those who had to wait.
+
+    Parameters
+    ----------
+    arriving : list of (JobRequest, float, Estimate)
+        In the order of their submission: a job, its runtime (s) and what is predicted of that.
+
+    Attributes
+    ----------
+    asked : dict of str to Asked
+        By job id.
+    """
+
+    def __init__(self, arriving: list[Arrival]) -> None:
+        work_s = {job.job_id: seconds for job, seconds, _ in arriving}
+        cards = [CardState(f"gpu{n:02d}", "A100", 40_960, 40_960) for n in range(CARDS)]
+        self._cluster = InMemoryCluster(
+            cards, lambda launch: work_s[launch.job_id], lambda _key, _others: 1.0
+        )
+        self._known = {
+            job.job_id: JobForecast(runtime, level=Level.MODEL) for job, _, runtime in arriving
+        }
+        self._arriving = deque(job for job, _, _ in arriving)
+        self._pending: dict[str, PendingJob] = {}
+        self._running: dict[str, RunningJob] = {}
+        self._kept: tuple[Reservation, ...] = ()
+        self.asked: dict[str, Asked] = {}
+
+    def run(self) -> None:
+        """Decide whenever a job comes or ends, until all have ended."""
+        while self._arriving or self._pending or self._running:
+            view = self._view()
+            decision = decide(view, self._known, RULES)
+            self._kept = decision.reservations
+            for admission in decision.admissions:
+                self._start(admission)
+            self._ask(decision.waiting, view)
+            self._advance()
+
+    def _view(self) -> ClusterView:
+        waiting, running = tuple(self._pending.values()), tuple(self._running.values())
+        cards, now = self._cluster.cards(), self._cluster.now
+        return ClusterView(now, cards, waiting, running, QUEUES, reservations=self._kept)
+
+    def _start(self, admission: Admission) -> None:
+        job, now, cards = (
+            self._pending.pop(admission.job_id).job,
+            self._cluster.now,
+            admission.card_ids,
+        )
+        runtime = self._known[job.job_id].runtime
+        self._running[job.job_id] = RunningJob(
+            job.job_id, job.user, job.queue, job.job_key, cards, now, runtime=runtime
+        )
+        self._cluster.start(Launch(job.job_id, 1, job.job_key, (), cards, admission.mem_mib))
+        if job.job_id in self.asked:
+            found = self.asked[job.job_id]
+            found.waited_s = now - found.asked_time
+
+    def _ask(self, waiting: Sequence[Waiting], view: ClusterView) -> None:
+        for one in waiting:
+            if one.job_id not in self.asked:
+                estimate = wait_estimate(waiting, one.job_id, view, self._known)
+                if estimate is not None:
+                    self.asked[one.job_id] = Asked(estimate, view.now)
+
+    def _advance(self) -> None:
+        """Go to the next moment at which a job comes or ends."""
+        comes = self._arriving[0].submit_time if self._arriving else math.inf
+        end = self._cluster.next_end()
+        self._cluster.advance(comes if end is None else min(comes, end))
+        while self._arriving and self._arriving[0].submit_time <= self._cluster.now:
+            job = self._arriving.popleft()
+            self._pending[job.job_id] = PendingJob(job)
+        for run in self._cluster.poll():
+            del self._running[run.job_id]
+
+
 def simulated(load: float, jobs: int, seed: int) -> list[Asked]:
     """Return what was estimated for every job that had to wait."""
-    chance = random.Random(seed)
-    arriving = _arrivals(load, jobs, chance)
-    work_s = {job.job_id: seconds for job, seconds, _ in arriving}
-    known = {job.job_id: JobForecast(runtime, level=Level.MODEL) for job, _, runtime in arriving}
-    cards = [CardState(f"gpu{n:02d}", "A100", 40_960, 40_960) for n in range(CARDS)]
-    cluster = InMemoryCluster(
-        cards, lambda launch: work_s[launch.job_id], lambda _key, _others: 1.0
-    )
-    rules = PolicyRules(max_jobs_per_card=1)
-    queues = tuple(Queue(f"user{n}", CARDS / USERS, "all") for n in range(USERS))
-    pending: dict[str, PendingJob] = {}
-    running: dict[str, RunningJob] = {}
-    asked: dict[str, Asked] = {}
-    kept = ()
-    while arriving or pending or running:
-        view = ClusterView(
-            cluster.now,
-            cluster.cards(),
-            tuple(pending.values()),
-            tuple(running.values()),
-            queues,
-            reservations=kept,
-        )
-        decision = decide(view, known, rules)
-        kept = decision.reservations
-        for admission in decision.admissions:
-            job = pending.pop(admission.job_id).job
-            running[job.job_id] = RunningJob(
-                job.job_id,
-                job.user,
-                job.queue,
-                job.job_key,
-                admission.card_ids,
-                cluster.now,
-                runtime=known[job.job_id].runtime,
-            )
-            cluster.start(
-                Launch(job.job_id, 1, job.job_key, (), admission.card_ids, admission.mem_mib)
-            )
-            if job.job_id in asked:
-                asked[job.job_id].waited_s = cluster.now - asked[job.job_id].asked_time
-        for waiting in decision.waiting:
-            if waiting.job_id not in asked:
-                estimate = wait_estimate(decision.waiting, waiting.job_id, view, known)
-                if estimate is not None:
-                    asked[waiting.job_id] = Asked(estimate, cluster.now)
-        moments = [arriving[0][0].submit_time] if arriving else []
-        end = cluster.next_end()
-        cluster.advance(min([*moments, *([] if end is None else [end])]))
-        while arriving and arriving[0][0].submit_time <= cluster.now:
-            job = arriving.pop(0)[0]
-            pending[job.job_id] = PendingJob(job)
-        for run in cluster.poll():
-            del running[run.job_id]
-    return list(asked.values())
+    simulation = Simulation(_arrivals(load, jobs, random.Random(seed)))
+    simulation.run()
+    return list(simulation.asked.values())
 
 
-def _arrivals(
-    load: float, jobs: int, chance: random.Random
-) -> list[tuple[JobRequest, float, Estimate]]:
+def _arrivals(load: float, jobs: int, chance: random.Random) -> list[Arrival]:
     medians = [60.0 * 2**n for n in range(6)]
     mean_gpu_s = sum(medians) / len(medians) * math.exp(SIGMA**2 / 2) * (0.85 + 0.15 * 4)
     now, found = 0.0, []

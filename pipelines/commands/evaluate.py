@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,15 +87,13 @@ def command(  # noqa: PLR0913 - one argument an option
         log_evaluation,
     )
 
-    from_time_s = None if from_day is None else from_day.replace(tzinfo=UTC).timestamp()
-    names = tuple(name.strip() for name in splits.split(",")) if splits else ()
     question = checked_question(
         Question(
-            names,
+            tuple(name.strip() for name in splits.split(",")) if splits else (),
             data_path,
             train_path,
             test_path,
-            from_time_s,
+            None if from_day is None else from_day.replace(tzinfo=UTC).timestamp(),
             measured=_whole_numbers(measured),
             all_rows=which_rows == "all",
         )
@@ -102,9 +101,7 @@ def command(  # noqa: PLR0913 - one argument an option
     settings = Settings.from_mapping(os.environ, Path.cwd())
     judged: list[Judged] = []
     rows = EVALUATIONS[model](question, settings, judged.append)
-    widths = [max(len(name), *(len(_text(row.get(name))) for row in rows)) for name in SHOWN]
-    for cells in (SHOWN, *([_text(row.get(name)) for name in SHOWN] for row in rows)):
-        click.echo("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
+    click.echo(_table(rows))
     if json_path is not None:
         json_path.write_text(json.dumps(rows[0] if test_path is not None else rows, indent=2))
     if has_store(settings) if to_mlflow is None else to_mlflow:
@@ -119,6 +116,14 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
     if not all(part.isdigit() for part in parts):
         raise click.BadParameter(f"found {text!r}, wanted whole numbers joined by commas")
     return tuple(int(part) for part in parts)
+
+
+def _table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return the columns of `SHOWN`, as wide as what is in them."""
+    cells = [SHOWN, *([_text(row.get(name)) for name in SHOWN] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ([c.rjust(width) for c, width in zip(line, widths, strict=True)] for line in cells)
+    return "\n".join("  ".join(line) for line in lines)
 
 
 def _text(value: object) -> str:

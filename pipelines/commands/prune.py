@@ -7,23 +7,14 @@ from pathlib import Path
 import click
 
 from data.settings import Settings
+from pipelines.commands.number_option import number_option
 
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option(
-    "--keep",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Newest versions of each model that stay in any case.",
-)
-@click.option(
-    "--audit-days",
-    type=click.FloatRange(min=0),
-    default=90.0,
-    show_default=True,
-    help="A version that decided on a job which finished since then stays.",
+@number_option("--keep", 5, "Newest versions of each model that stay in any case.", least=1)
+@number_option(
+    "--audit-days", 90.0, "A version that decided on a job which finished since then stays."
 )
 def command(keep: int, audit_days: float, *, dry_run: bool) -> None:
     """Delete files and training tables of versions that nothing needs; runs keep their numbers.

@@ -5,58 +5,22 @@ from pathlib import Path
 
 import click
 
+from pipelines.commands.number_option import number_option
+
 
 @click.command()
 @click.option("--once", is_flag=True, help="Make one pass over what has finished, then exit.")
-@click.option(
-    "--min-jobs",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Finished jobs that make a kind of model due.",
-)
-@click.option(
-    "--min-evidence",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    help="Of these, jobs that can teach that kind.",
-)
-@click.option(
-    "--cooldown-s",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="Least seconds between two attempts of a kind.",
-)
-@click.option(
-    "--growth",
-    type=click.FloatRange(min=0),
-    default=0.1,
-    show_default=True,
-    help="Least share of all evidence so far that new evidence must be.",
-)
-@click.option(
-    "--watch-jobs",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Finished jobs between two looks for drift.",
-)
-@click.option(
+@number_option("--min-jobs", 50, "Finished jobs that make a kind of model due.", least=1)
+@number_option("--min-evidence", 16, "Of these, jobs that can teach that kind.", least=1)
+@number_option("--cooldown-s", 60.0, "Least seconds between two attempts of a kind.")
+@number_option("--growth", 0.1, "Least share of all evidence so far that new evidence must be.")
+@number_option("--watch-jobs", 50, "Finished jobs between two looks for drift.", least=1)
+@number_option(
     "--shadow-jobs",
-    type=click.IntRange(min=0),
-    default=8,
-    show_default=True,
-    help="Jobs that a challenger answers beside the champion before it is promoted; 0: none.",
+    8,
+    "Jobs that a challenger answers beside the champion before it is promoted; 0: none.",
 )
-@click.option(
-    "--poll-s",
-    type=click.FloatRange(min=0.05),
-    default=2.0,
-    show_default=True,
-    help="Seconds between looks at the job log.",
-)
+@number_option("--poll-s", 2.0, "Seconds between looks at the job log.", least=0.05)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the challenges.")
 def command(  # noqa: PLR0913 - one argument an option
     *,

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from data.settings import Settings
+from pipelines.commands.number_option import number_option
 from scheduler_client.local.devices import DeviceKind
 
 
@@ -30,12 +31,11 @@ from scheduler_client.local.devices import DeviceKind
 )
 @click.option("--cycle-s", type=click.FloatRange(0.01, 3600), help="Pause between two cycles.")
 @click.option("--until-empty", is_flag=True, help="End when every job has finished and is logged.")
-@click.option(
+@number_option(
     "--deliver-s",
-    type=click.FloatRange(0, 86_400),
-    default=60.0,
-    show_default=True,
-    help="With --until-empty: go on reporting for so long after the last job.",
+    60.0,
+    "With --until-empty: go on reporting for so long after the last job.",
+    most=86_400,
 )
 @click.option(
     "--report",

@@ -2,16 +2,14 @@
 
 import click
 
+from pipelines.commands.number_option import number_option
+
 
 @click.command(name="serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: COLOCAST_SERVICE_PORT, 3000.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Processes that answer; one a core that is free for it.",
+@number_option(
+    "--workers", 1, "Processes that answer; one a core that is free for it.", least=1, most=64
 )
 @click.option(
     "--token-file",

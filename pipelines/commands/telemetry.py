@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipelines.commands.number_option import number_option
+
 if TYPE_CHECKING:
     from data.prometheus.config import TelemetryConfig
     from data.prometheus.source import PrometheusSource
@@ -39,13 +41,7 @@ def command() -> None:
 @URL
 @CONFIG
 @click.option("--follow", "is_following", is_flag=True, help="Go on until Ctrl-C or SIGTERM.")
-@click.option(
-    "--poll-s",
-    type=click.FloatRange(min=0.1),
-    default=60.0,
-    show_default=True,
-    help="With --follow: seconds between two passes.",
-)
+@number_option("--poll-s", 60.0, "With --follow: seconds between two passes.", least=0.1)
 @click.option("--again", is_flag=True, help="Also look up jobs of which nothing was found before.")
 def pull(
     *, url: str, config_path: Path | None, is_following: bool, poll_s: float, again: bool
