@@ -24,6 +24,6 @@ def number_option(
     least, most : float
         Both may be given.
     """
-    is_whole = isinstance(default, int)
-    kind: Callable[..., click.ParamType] = click.IntRange if is_whole else click.FloatRange
-    return click.option(name, type=kind(least, most), default=default, show_default=True, help=text)
+    kind = click.IntRange if isinstance(default, int) else click.FloatRange
+    span = kind(least, most)  # type: ignore[arg-type] # of whole numbers both are whole
+    return click.option(name, type=span, default=default, show_default=True, help=text)
