@@ -58,7 +58,9 @@ class FakeService:
     def delivered(self) -> list[dict]:
         if not self.delivered_path.exists():
             return []
-        return [json.loads(line) for line in self.delivered_path.read_text().splitlines()]
+        lines = self.delivered_path.read_text().splitlines(keepends=True)
+        # The service may be in the middle of the newest line.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _state(task: Path) -> str:
