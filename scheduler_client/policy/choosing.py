@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush, merge
+from heapq import heapify, heappop, heappush, merge, nsmallest
 from itertools import islice
 
 import numpy as np
@@ -298,22 +298,32 @@ def _placed(search: Search, card_ids: Sequence[str], changes: dict[str, float]) 
 
 def _runners_up(search: Search, judged: _Judged, placed: Placed) -> tuple[RunnerUp, ...]:
     """Return the first card of each of the best groups that none of the chosen is in."""
-    groups, rules = search.board.groups, search.rules
+    groups = search.board.groups
     chosen = {groups.group_of(candidate.card) for candidate in placed.candidates}
-    fitting = np.flatnonzero(judged.fits)
-    most = min(len(fitting), SHOWN + len(chosen))
-    best = fitting[np.argsort(-judged.scores[fitting], kind="stable")[:most]]
-    found = []
-    for group in [int(group) for group in best if int(group) not in chosen][:SHOWN]:
-        owners, allowed = groups.cell_column("owners"), judged.allowed
-        cells = (c for c in groups.cells_of[group] if allowed is None or allowed[owners[c]])
-        card = search.board.ledger.cards[min(groups.ids[c][0] for c in cells if groups.ids[c])]
-        candidate = _candidate(search, card)
-        graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
-        beside = tuple(resident.job_key for resident in card.residents)
-        worst = worst_slowdown(candidate.colocation, rules.bound)
-        found.append(RunnerUp(card.card_id, graded.total, graded.terms, beside, worst))
-    return tuple(found)
+    found: list[str] = []
+    for level in _levels(judged.scores, np.flatnonzero(judged.fits)):
+        # Groups are numbered as their cards are listed: only ids rank those of equal score.
+        firsts = (_first_card(search, judged.allowed, g) for g in level if g not in chosen)
+        found += nsmallest(SHOWN - len(found), firsts)
+        if len(found) == SHOWN:
+            break
+    return tuple(_runner_up(search, card_id) for card_id in found)
+
+
+def _first_card(search: Search, allowed: Flags | None, group: int) -> str:
+    groups = search.board.groups
+    owners = groups.cell_column("owners")
+    cells = (c for c in groups.cells_of[group] if allowed is None or allowed[owners[c]])
+    return min(groups.ids[cell][0] for cell in cells if groups.ids[cell])
+
+
+def _runner_up(search: Search, card_id: str) -> RunnerUp:
+    rules, card = search.rules, search.board.ledger.cards[card_id]
+    candidate = _candidate(search, card)
+    graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
+    beside = tuple(resident.job_key for resident in card.residents)
+    worst = worst_slowdown(candidate.colocation, rules.bound)
+    return RunnerUp(card_id, graded.total, graded.terms, beside, worst)
 
 
 def _candidate(search: Search, card: CardState) -> Candidate:

@@ -56,6 +56,16 @@ def test_a_job_shares_where_slowdowns_are_tolerated(busy, a_pending):
     assert dict(admission.evidence)["worst_slowdown"] == 1.3
 
 
+@pytest.mark.parametrize("listed", [("gpu1", "gpu2", "gpu3"), ("gpu3", "gpu2", "gpu1")])
+def test_the_next_best_of_equal_score_are_ranked_by_their_ids(a_card, a_pending, listed):
+    models = {"gpu1": "A100", "gpu2": "V100", "gpu3": "P100"}
+    cards = [a_card(card_id, gpu_model=models[card_id]) for card_id in listed]
+    view = view_of(cards, [a_pending(gpu_mem_mib=100)])
+    (admission,) = decide(view, {"1": JobForecast(level=Level.MODEL)}, RULES).admissions
+    chosen = [*admission.card_ids, *(found.card_id for found in admission.runners_up)]
+    assert chosen == ["gpu2", "gpu1", "gpu3"]  # of equal gangs the later model's
+
+
 @pytest.mark.parametrize(("mine", "theirs"), [(1.6, 1.0), (1.0, 1.6)])
 def test_nobody_may_be_slowed_down_beyond_tolerance(busy, a_pending, mine, theirs):
     view = view_of([busy], [a_pending(gpu_mem_mib=100)])
