@@ -97,8 +97,7 @@ def demand_rows(question: Question, settings: Settings, keep: Keep = dropped) ->
 
 
 def runtime_rows(question: Question, settings: Settings, keep: Keep = dropped) -> Rows:
-    """Measure the runtime models prequentially, by finish time; keeps no answers."""
-    del keep
+    """Measure the runtime models prequentially, by finish time."""
     from pipelines.runtime.evaluate import evaluate_runtime  # noqa: PLC0415 - one at a time
 
     if question.test is not None:
@@ -107,7 +106,11 @@ def runtime_rows(question: Question, settings: Settings, keep: Keep = dropped) -
         raise SettingError("runtime has one split, by finish time: leave --split out")
     jobs = initial_jobs(settings, question.data)
     found = evaluate_runtime(
-        jobs, question.from_time_s, seed=SEED, progress=lambda fits: progress(fits, "refitting")
+        jobs,
+        question.from_time_s,
+        seed=SEED,
+        progress=lambda fits: progress(fits, "refitting"),
+        keep=keep,
     )
     return [dict(row) for row in found]
 

@@ -35,6 +35,9 @@ class Judged:
     is_ratio: bool = True
 
 
+RUNTIME = "runtime (s)"
+"""The unit of answers that range from a second to days, and so are drawn on axes of time."""
+
 Keep = Callable[[Judged], None]
 
 

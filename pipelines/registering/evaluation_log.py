@@ -12,13 +12,14 @@ from mlflow.entities import Metric, Param
 from mlflow.utils.time import get_current_time_millis
 
 from data.settings import Settings
-from pipelines.judged import Judged
+from pipelines.judged import RUNTIME, Judged
 from pipelines.registering import figures, score_figures
 from pipelines.registering.errors import registry_errors
 from pipelines.registering.mlflow_quiet import silence
 from pipelines.registering.provenance import code_version
 from pipelines.registering.report import flat_metrics
 from pipelines.registering.run_log import LONGEST_PARAM, started_run
+from pipelines.runtime import figures as runtime_figures
 from serving.inference.bundle import Floats
 
 EXPERIMENT = "colocast-evaluation"
@@ -83,9 +84,10 @@ def log_evaluation(settings: Settings, found: Evaluation) -> str:
 
 def drawn(rows: Rows, judged: Sequence[Judged]) -> dict[str, bytes]:
     """Return the pictures of an evaluation, file name to PNG."""
+    own, is_log = _own(rows), any(one.unit == RUNTIME for one in judged)
     pictures = {
-        "scores.png": score_figures.scores(rows),
-        "intervals.png": score_figures.intervals(rows, LEVEL),
+        "scores.png": score_figures.scores(own, is_log=is_log),
+        "intervals.png": score_figures.intervals(own, LEVEL),
     }
     for one in judged:
         pictures |= _of_split(one)
@@ -114,18 +116,37 @@ def _log(client: MlflowClient, run_id: str, found: Evaluation) -> None:
 
 def _of_split(one: Judged) -> dict[str, bytes]:
     rows, groups = one.rows, one.rows["group"].astype("str")
-    name = _allowed(one.split).replace("/", "_")
-    title = f"{one.unit}, {one.split.partition(':')[0]} held out"
+    name = _allowed(one.split).replace("/", "_").replace(" ", "_")
+    title = _title(one)
     unit = "log(measured / predicted)" if one.is_ratio else "measured - predicted"
     covered = rows["observed"].between(rows["lower"], rows["upper"]).to_numpy()
-    noise = float(rows["noise_sd"].iloc[0]) if "noise_sd" in rows else 0.0
     return {
-        f"predicted_{name}.png": figures.predicted_against_measured(
-            rows, groups, title, one.unit, noise
-        ),
+        f"predicted_{name}.png": _predicted_against_measured(one, title),
         f"residuals_{name}.png": figures.residuals_by_family(_errors(one), groups, title, unit),
         f"coverage_{name}.png": figures.coverage_by_group(covered, groups, LEVEL, title),
     }
+
+
+def _own(rows: Rows) -> Rows:
+    """Return the model's own rows; a baseline's, ``<split>/<name>``, is told by its best there."""
+    splits = {str(row["split"]) for row in rows}
+    return [row for row in rows if str(row["split"]).rpartition("/")[0] not in splits]
+
+
+def _title(one: Judged) -> str:
+    if one.unit == RUNTIME:
+        return f"runtime, {one.split}: by what had finished before"
+    return f"{one.unit}, {one.split.partition(':')[0]} held out"
+
+
+def _predicted_against_measured(one: Judged, title: str) -> bytes:
+    rows = one.rows
+    if one.unit == RUNTIME:
+        runtime_s = rows["observed"].to_numpy(np.float64)
+        return runtime_figures.predicted_against_measured(runtime_s, rows, title)
+    noise_sd = float(rows["noise_sd"].iloc[0]) if "noise_sd" in rows else 0.0
+    groups = rows["group"].astype("str")
+    return figures.predicted_against_measured(rows, groups, title, one.unit, noise_sd)
 
 
 def _errors(one: Judged) -> Floats:

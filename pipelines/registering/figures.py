@@ -67,6 +67,7 @@ def residuals_by_family(residuals: Floats, families: pd.Series, title: str, unit
     residuals : array of shape (n,), float64
         Observed minus predicted, or the logarithm of their ratio.
     families : Series of str, length n
+        Its name, if it has one, is what the other axis is called.
     title, unit : str
         The unit names the axis.
     """
@@ -88,7 +89,7 @@ def residuals_by_family(residuals: Floats, families: pd.Series, title: str, unit
         whis=(5, 95),
         flierprops={"markersize": 2},
     )
-    axes.set(title=title, xlabel=unit, ylabel="family (rows)")
+    axes.set(title=title, xlabel=unit, ylabel=f"{families.name or 'family'} (rows)")
     return png(figure)
 
 

@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 
 from pipelines.registering.figures import png
 
-MOST_ROWS = 24
+MOST_ROWS = 32
 LOWEST = -1.0  # R² below is drawn here: how bad does not matter
 
 Rows = Sequence[Mapping[str, object]]
 
 
-def scores(rows: Rows) -> bytes:
+def scores(rows: Rows, *, is_log: bool = False) -> bytes:
     """Draw R² of each split, its best trivial baseline and the highest R² that noise allows.
 
     Parameters
@@ -22,8 +22,11 @@ def scores(rows: Rows) -> bytes:
     rows : sequence of mapping
         ``split``, ``n`` and any of ``r2``, ``r2_log``, ``baseline_r2`` and ``ceiling_r2``; with no
         ``r2`` that of logarithms is drawn.
+    is_log : bool
+        That of logarithms is drawn in any case: baselines and ceilings are of these.
     """
-    key = "r2" if any(row.get("r2") is not None for row in rows) else "r2_log"
+    is_log = is_log or all(row.get("r2") is None for row in rows)
+    key = "r2_log" if is_log else "r2"
     shown = [row for row in rows if row.get(key) is not None][:MOST_ROWS]
     figure, axes = _canvas(len(shown))
     _bars(axes, shown, [max(_number(row, key), LOWEST) for row in shown], "tab:blue")

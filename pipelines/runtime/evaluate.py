@@ -8,7 +8,7 @@ from data.errors import SettingError
 from features.history import runtime_log
 from features.history_groups import HISTORY_GROUPS, history_groups
 from features.window_statistics import FLOOR_S
-from pipelines.judged import worst_coverage
+from pipelines.judged import RUNTIME, Judged, Keep, dropped, worst_coverage
 from pipelines.runtime.baselines import BASELINES, baseline_estimates
 from pipelines.runtime.metrics import Metrics, runtime_metrics
 from pipelines.runtime.ordering import oracle_gain
@@ -24,17 +24,19 @@ REFIT_EVERY_S = DAY_S
 CLUSTER_MODEL = "cluster_model"
 AT_SUBMISSION = ""
 ORDERED = "gpu"
+DRAWN = ("all", "gpu")
 AT_START = "@start"
 AFTER_AN_HOUR = "@1h"
 
 
-def evaluate_runtime(
+def evaluate_runtime(  # noqa: PLR0913 - one argument a choice, most have defaults
     jobs: pd.DataFrame,
     from_time_s: float | None = None,
     *,
     seed: int = 0,
     every_s: float = REFIT_EVERY_S,
     progress: Progress = iter,
+    keep: Keep = dropped,
 ) -> list[Row]:
     """Measure predictions by models that are refitted on a schedule and know no future.
 
@@ -48,6 +50,9 @@ def evaluate_runtime(
         Seconds between two fits.
     progress : callable
         Wraps the sequence of refits, such as a progress bar.
+    keep : callable
+        Given the model's own answers for ``all`` and ``gpu`` jobs at each moment, grouped by how
+        many jobs of their user had finished.
 
     Returns
     -------
@@ -89,7 +94,18 @@ def evaluate_runtime(
             if split + suffix == ORDERED:
                 _add_gains(rows, jobs.loc[index][mask], _masked(answers, mask))
             table += rows
+            if split in DRAWN:
+                asked_of = question.features[mask]
+                keep(_judged(split + suffix, jobs.loc[index][mask], answers[""][mask], asked_of))
     return table
+
+
+def _judged(split: str, jobs: pd.DataFrame, answer: pd.DataFrame, features: pd.DataFrame) -> Judged:
+    rows = answer[["value", "lower", "upper"]].assign(
+        observed=np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S),
+        group="user with " + history_groups(features) + " finished",
+    )
+    return Judged(split, RUNTIME, rows.reset_index(drop=True))
 
 
 def _add_gains(rows: list[Row], jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:

@@ -1,6 +1,7 @@
 """An evaluation as MLflow shows it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from mlflow import MlflowClient
 
 from data.settings import Settings
-from pipelines.judged import Judged, worst_coverage
+from pipelines.judged import RUNTIME, Judged, worst_coverage
+from pipelines.registering import score_figures
 from pipelines.registering.evaluation_log import (
     EXPERIMENT,
     Evaluation,
@@ -64,6 +66,17 @@ def test_every_split_is_drawn_three_times_beside_the_scores(judged):
         *("residuals_configuration.png", "coverage_configuration.png"),
     }
     assert all(picture.startswith(PNG) for picture in pictures.values())
+
+
+def test_of_runtimes_the_model_is_drawn_and_not_its_baselines(judged, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        score_figures, "scores", lambda rows, is_log: shown.append((rows, is_log)) or PNG
+    )
+    rows = [{"split": "all@1h", "n": 60}, {"split": "all@1h/constant", "n": 60}]
+    pictures = drawn(rows, [replace(judged, split="all@1h", unit=RUNTIME)])
+    assert shown == [(rows[:1], True)]
+    assert "predicted_all_at_1h.png" in pictures
 
 
 def test_a_server_counts_as_a_store(tmp_path):

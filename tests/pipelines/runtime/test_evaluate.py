@@ -26,8 +26,14 @@ KEYS = {
 
 
 @pytest.fixture(scope="module")
-def table(finished_jobs):
-    return {row["split"]: row for row in evaluate_runtime(finished_jobs(250, span_s=4 * 86_400.0))}
+def judged():
+    return []
+
+
+@pytest.fixture(scope="module")
+def table(finished_jobs, judged):
+    rows = evaluate_runtime(finished_jobs(250, span_s=4 * 86_400.0), keep=judged.append)
+    return {row["split"]: row for row in rows}
 
 
 def test_every_row_has_the_documented_keys_and_is_json(table):
@@ -40,6 +46,16 @@ def test_splits_hold_every_job_at_submission_and_at_start(table):
         assert table[f"all{suffix}"]["n"] == 250
         groups = [table.get(f"jobs_{group}{suffix}", {"n": 0})["n"] for group in HISTORY_GROUPS]
         assert sum(groups) == 250
+
+
+def test_answers_for_all_and_gpu_jobs_are_kept_for_pictures(table, judged):
+    kept = {one.split: one.rows for one in judged}
+    wanted = {f"{jobs}{moment}" for jobs in ("all", "gpu") for moment in ("", "@start", "@1h")}
+    assert kept.keys() == wanted
+    assert all(len(rows) == table[split]["n"] for split, rows in kept.items())
+    rows = kept["all@start"]
+    inside = rows["observed"].between(rows["lower"], rows["upper"])
+    assert inside.mean() == pytest.approx(table["all@start"]["coverage_90"])
 
 
 def test_jobs_with_gpus_are_split_by_history_apart(table):
