@@ -97,7 +97,8 @@ class Colocate:
         self._asked = [0] * len(simulation.site.quotas)
         self._victims = Victims(simulation, self._running, self._rules.eviction)
         self._reclaiming = Reclaiming(simulation, self._running, self._borrows, self._rules.reclaim)
-        self._look_s = float("inf")  # when to look again at queues below their quota
+        self._claimed_s: dict[int, float] = {}  # by queue: since when it waits for its quota
+        self._look_s = float("inf")  # when to look again at such queues
         self._spreading = Spreading(simulation, self._running, self._rules.spread)
         self._watched: list[tuple[float, int, int, int]] = []
         self._evicted: list[int] = []
@@ -131,6 +132,8 @@ class Colocate:
         self._tolerance = tolerance(round(pressure * STEPS) / STEPS, self._rules.tolerance)
         self._refused.clear()
         self._pending.offer(self._starts)
+        if self._evicted:  # they may have a right to other cards: not only at the next event
+            self._simulation.wake(self._simulation.now)
         for job in self._evicted:
             self._wait(job)
         self._evicted.clear()
@@ -159,6 +162,8 @@ class Colocate:
             best_effort = max(best_effort, self._rules.fresh_slowdown)
         in_quota = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
         level = 0 if in_quota else level
+        if in_quota:
+            self._claimed_s.setdefault(queue, self._simulation.now)
         most = guaranteed if is_light else best_effort
         like = workload, gpus, most, -1 if in_quota else level
         if like in self._refused:
@@ -169,11 +174,12 @@ class Colocate:
         if cards is None and self._make_room(gpus, level, mates):
             cards = joined_cards(self._simulation, gpus, mates)
         if cards is None and in_quota:
-            cards = self._reclaimed(gpus, mates)
+            cards = self._reclaimed(queue, gpus, mates)
         if cards is None:
             self._refused.add(like)
             return False
         self._held[queue] += gpus
+        self._claimed_s.pop(queue, None)
         self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_light)
         why = f"tolerance {most:.3f}, of neighbours {best_effort:.3f}"
         self._simulation.start(job, cards, why)
@@ -188,9 +194,10 @@ class Colocate:
             self._evict(victim)
         return victims is not None
 
-    def _reclaimed(self, gpus: int, mates: Mates) -> list[int] | None:
+    def _reclaimed(self, queue: int, gpus: int, mates: Mates) -> list[int] | None:
         """Take back for a queue below its quota what others have borrowed, or look again soon."""
-        for victim in self._reclaiming.chosen(gpus, mates) or ():
+        claimed_s = self._claimed_s[queue]
+        for victim in self._reclaiming.chosen(gpus, mates, claimed_s) or ():
             self._evict(victim, "for the nominal quota of another queue")
         cards = joined_cards(self._simulation, gpus, mates)
         if cards is None and self._look_s == float("inf"):

@@ -14,7 +14,8 @@ class ReclaimRules:
     Attributes
     ----------
     grace_s : float
-        A borrower runs at least so long.
+        A borrower runs at least so long, unless it started while the queue waited already: else
+        ever new borrowers could keep a gang waiting.
     every_s : float
         So often a queue that waits for its nominal quota is looked at again.
     """
@@ -46,7 +47,7 @@ class Reclaiming:
         self._simulation, self._running = simulation, running
         self._borrows, self._rules = borrows, rules
 
-    def chosen(self, gpus: int, mates: Mates) -> list[int] | None:
+    def chosen(self, gpus: int, mates: Mates, claimed_s: float) -> list[int] | None:
         """Return jobs whose eviction lets a gang start, or None if no set does.
 
         Parameters
@@ -55,25 +56,27 @@ class Reclaiming:
             Size of the gang.
         mates : mapping of int to Mate
             Whom it may join, also on a card that a victim leaves.
+        claimed_s : float
+            Since when its queue waits for its nominal quota.
         """
         victims: set[int] = set()
         cards = set(self._simulation.cards.empty)
         if len(cards) >= gpus:
             return []
-        for job in sorted(self._candidates(), key=lambda job: (self._cost(job), job)):
+        for job in sorted(self._candidates(claimed_s), key=lambda job: (self._cost(job), job)):
             victims.add(job)
             cards |= self._freed(self._simulation.on[job], victims, mates)
             if len(cards) >= gpus:
                 return [victim for victim in sorted(victims) if self._helps(victim, cards)]
         return None
 
-    def _candidates(self) -> Iterable[int]:
+    def _candidates(self, claimed_s: float) -> Iterable[int]:
         simulation = self._simulation
         since_s = simulation.now - self._rules.grace_s
         for job in self._running:
             is_best_effort = simulation.kind[job] % 2 == 0
-            has_run = simulation.started_s[job] <= since_s
-            if is_best_effort and has_run and self._borrows(simulation.queue[job]):
+            has_grace = since_s < simulation.started_s[job] <= claimed_s
+            if is_best_effort and not has_grace and self._borrows(simulation.queue[job]):
                 yield job
 
     def _freed(self, cards: Iterable[int], victims: set[int], mates: Mates) -> set[int]:

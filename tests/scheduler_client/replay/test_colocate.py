@@ -151,6 +151,24 @@ def test_queue_below_its_quota_takes_back_what_was_borrowed_after_the_grace(toy_
     assert sorted(simulation.evictions) == [0, 0, 1]
 
 
+def test_borrowers_that_come_later_do_not_keep_a_gang_waiting_for_its_quota(toy_replay):
+    short = [(0, 90, 1, 0, 0), (0, 45, 1, 0, 0), *[(1, 90, 1, 0, 0)] * 8]
+    jobs = [*short, (30, 50, 2, 1, 0)]  # of the short ones none runs as long as the grace
+    chosen = policy(BAD, reclaim=ReclaimRules(grace_s=100, every_s=10))
+    simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0, 2))
+    assert simulation.first_start_s[-1] == 90
+
+
+def test_evicted_job_of_a_queue_below_its_quota_starts_again_at_once(toy_replay):
+    eviction = EvictionRules((50.0,), least_run_s=10, most=5, fresh_s=0)
+    jobs = [(0, 1000, 1, 0, 0), (0, 5, 1, 0, 0), (30, 1000, 1, 1, 0), (70, 10, 1, 2, 0)]
+    chosen = policy(BAD, eviction=eviction, reclaim=ReclaimRules(grace_s=5, every_s=10))
+    site = {"quotas": (1, 0, 1), "costs": Costs(20, 5)}
+    simulation = replayed(toy_replay, jobs, chosen, BAD, **site)
+    assert simulation.first_start_s[3] == 70  # for which the first job was evicted
+    assert simulation.finish_s[0] == 70 + 1000 - 60 + 5  # and took the borrower's card
+
+
 def test_reclaim_spares_queues_within_their_quota(toy_replay):
     jobs = [(0, 1000, 1, 0, 0), (0, 1000, 1, 1, 0), (0, 1000, 1, 1, 0), (500, 50, 2, 2, 0)]
     chosen = policy(BAD, reclaim=ReclaimRules(grace_s=0, every_s=10))
