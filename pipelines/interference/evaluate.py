@@ -18,6 +18,7 @@ from pipelines.interference.fit import (
     possible_folds,
 )
 from pipelines.interference.metrics import split_row
+from pipelines.interference.thinning import thinned
 from pipelines.judged import GIVEN, Judged, Keep, dropped, worst_coverage
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_noise import Noise
@@ -73,7 +74,8 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
     Parameters
     ----------
     runs : DataFrame, ``data.schemas.PROFILING_RUNS``
-        Audited first; what is quarantined is neither learnt from nor tested on.
+        Audited first; what is quarantined is neither learnt from nor tested on. More than
+        ``MOST_LABELS`` labels are thinned.
     splits : sequence of {"pair", "family_pair", "configuration", "family"}
     seed : int
     options : ForestOptions, optional
@@ -100,7 +102,8 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
         raise SettingError(f"found the split {unknown[0]!r}, wanted some of {wanted}")
     audit = audited(runs, plan.rules)
     floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
-    data = InterferenceData(audit.labels, profiles(runs), floor)
+    labels = thinned(audit.labels, seed).reset_index(drop=True)
+    data = InterferenceData(labels, profiles(runs), floor)
     trial = _Trial(data, audit.noise, options or ForestOptions(), seed, keep)
     return [
         row
@@ -183,7 +186,7 @@ def evaluate_given_interference(
     """
     audit = audited(train, ALL_ROWS)
     floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
-    data = InterferenceData(audit.labels, profiles(train), floor)
+    data = InterferenceData(thinned(audit.labels, seed), profiles(train), floor)
     bundle, _ = calibrated_bundle(data, options or ForestOptions(), seed, KINDS)
     known = _with_baselines(train, test)
     asked = audited(known, ALL_ROWS)

@@ -19,6 +19,7 @@ from pipelines.interference.fit import (
     uncalibrated_bundle,
 )
 from pipelines.interference.metrics import split_row
+from pipelines.interference.thinning import thinned
 from pipelines.labelling.audit import Audit
 from pipelines.labelling.audit_noise import Noise
 from pipelines.metrics import r2
@@ -54,7 +55,7 @@ def train_interference(
     Parameters
     ----------
     labels : DataFrame, ``data.schemas.LABELS``
-        Audited; at least ten rows of at least two pairs.
+        Audited; at least ten rows of at least two pairs. More than ``MOST_LABELS`` are thinned.
     profiles : DataFrame, ``data.schemas.PROFILES``
         Of every job key in `labels`, and of any others.
     seed : int
@@ -80,9 +81,15 @@ def train_interference(
     """
     options = options or ForestOptions()
     floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
-    data = InterferenceData(labels.reset_index(drop=True), profiles, floor)
+    learnt = thinned(labels, seed).reset_index(drop=True)
+    data = InterferenceData(learnt, profiles, floor)
     bundle, held_out = calibrated_bundle(data, options, seed)
-    facts = {**provenance_facts(labels), "floor": f"{floor:.4f}", "job_keys": _count(labels)}
+    facts = {
+        **provenance_facts(labels),
+        "learnt_rows": str(len(learnt)),
+        "floor": f"{floor:.4f}",
+        "job_keys": _count(labels),
+    }
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
     judged = {kind: _with_intervals(rows, options) for kind, rows in held_out.items()}
     noise = audit.noise if audit else None
