@@ -246,6 +246,13 @@ time.sleep(0.3)
 """The eighth start waits: a warm-up, five runs and a pair, in any order, are at least eight."""
 
 
+def heeding(arguments):
+    """Return a command that heeds SIGINT, which a shell's background jobs and theirs ignore."""
+    default = "signal.signal(signal.SIGINT, signal.SIG_DFL)"
+    start = f"import os, signal, sys; {default}; os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-S", "-c", start, *arguments]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_session_that_is_killed_goes_on_where_it_stopped(tmp_path, number):
     starts, path, out = tmp_path / "starts", tmp_path / "workloads.yaml", tmp_path / "out"
@@ -253,7 +260,7 @@ def test_a_session_that_is_killed_goes_on_where_it_stopped(tmp_path, number):
     path.write_text(json.dumps([{**work, "cwd": str(tmp_path)}]))
     arguments = [sys.executable, "-m", "pipelines", "profile", str(path), "--out", str(out)]
     arguments += ["--device", "cpu", "--repeats", "5"]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE) as child:
+    with subprocess.Popen(heeding(arguments), stderr=subprocess.PIPE) as child:
         reader = threading.Thread(target=child.stderr.read)
         reader.start()
         deadline = time.monotonic() + 60
