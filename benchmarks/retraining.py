@@ -5,8 +5,8 @@ Reads the public sets from the folder that ``COLOCAST_PUBLIC_DATA`` names (``dra
 repeated: jobs by the length of the whole log later, with users of their own; job keys ten times
 under other names, and colocated runs drawn among those, with the slowdown that was measured for the
 two workloads and 2 % of noise. So only time and memory are measured here, never quality. Each model
-is made in a process of its own from files, by the recipe that training and retraining share, reports
-and pictures included.
+is made in a process of its own from files, by the recipe that training and retraining share,
+reports and pictures included.
 """
 
 import argparse
