@@ -13,6 +13,7 @@ from benchmarks.serving_processes import (
     PROBE_SITE,
     Served,
     bare_command,
+    empty_command,
     service_command,
     service_environment,
 )
@@ -20,6 +21,7 @@ from benchmarks.serving_registry import FolderRegistry
 from benchmarks.serving_sample import Fleet, fleet, trained, widened, written
 from serving.champions.files import read_bundle
 from serving.inference.bundle import Bundle
+from serving.profile_env import FIXED
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MANY_KEYS = 1_500  # 2.25 million pairs: too many to compute ahead
@@ -71,6 +73,11 @@ class Bench:
         environ["COLOCAST_ARTIFACT_ROOTS"] = str(self.versions[0].parent)
         core = server_core() if is_pinned else None
         return Served(service_command(workers), environ, self.folder / "service.log", core)
+
+    def empty(self) -> Served:
+        """Return a BentoML service that answers nothing, not started yet."""
+        environ = {"PYTHONPATH": str(REPOSITORY), **FIXED}
+        return Served(empty_command(), environ, self.folder / "empty.log")
 
     def bare(self, version: int = 1) -> Served:
         """Return the bare application, not started yet."""

@@ -22,7 +22,7 @@ SETTLED = 200  # objects; fewer come and go with the threads that follow registr
 
 def start_rows(bench: Bench) -> Iterator[Row]:
     """Start on a warm cache a few times; read the memory of a worker that has answered."""
-    ready_s, cpu_s, rss_mib = [], [], []
+    ready_s, floor_s, cpu_s, rss_mib = [], [], [], []
     question = pairs_question(bench.fleet.keys)
     with FolderRegistry(*bench.versions) as registry:
         with bench.start(registry):
@@ -33,8 +33,12 @@ def start_rows(bench: Bench) -> Iterator[Row]:
                 cpu_s.append(service.ready_cpu_s)
                 load(service.url, question, 4, 2.0)
                 rss_mib.append(max(service.rss_mib()))
+            with bench.empty() as empty:
+                floor_s.append(empty.ready_s)
     starts = ", ".join(f"{each:.2f}" for each in ready_s)
     yield Row("start to ready, warm cache", min(ready_s), "s", 3.0, beside=f"of {starts}")
+    floors = ", ".join(f"{each:.2f}" for each in floor_s)
+    yield Row("start of an empty BentoML service", min(floor_s), "s", None, beside=f"of {floors}")
     # By the clock a busy machine would fail it; what is imported shows here.
     yield Row("start to ready, warm cache: computing", min(cpu_s), "s", None, 6.0)
     yield Row("RSS of a worker", max(rss_mib), "MiB", 300.0 * 1e6 / 2**20, 420.0)
@@ -105,7 +109,7 @@ def object_rows(bench: Bench) -> Iterator[Row]:
             asked += load(service.url, question, 16, 5.0).requests
         after = _settled_objects(bench, service)
         environ = service.workers()[0].environ()
-        lines = len(service.log.read_bytes().splitlines())
+        lines = service.lines_logged()
     beside = f"{before:,} before, {after:,} after {asked:,} requests"
     name = "objects alive after 100,000 requests, more than before"
     # The collector itself moves a few hundred; a leak of one a request would be 100,000.

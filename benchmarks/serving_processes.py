@@ -60,6 +60,7 @@ class Served:
         # Byte code is part of every installation; see the Makefile.
         self._environ.pop("PYTHONDONTWRITEBYTECODE", None)
         start = time.perf_counter()
+        self._logged_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -112,6 +113,10 @@ class Served:
         family = self._family()
         return [p for p in family if "worker" in " ".join(p.cmdline())] or family[:1]
 
+    def lines_logged(self) -> int:
+        """Return how many lines it has logged since its start."""
+        return len(self.log.read_bytes()[self._logged_before :].splitlines())
+
     def rss_mib(self) -> list[float]:
         """Return the resident memory of each worker (MiB)."""
         return [process.memory_info().rss / MIB for process in self.workers()]
@@ -152,6 +157,12 @@ def service_command(workers: int) -> list[str]:
 def service_environment(home: Path, registry_url: str) -> dict[str, str]:
     """Return what the service needs to find its home and its registry."""
     return {"COLOCAST_HOME": str(home), "MLFLOW_TRACKING_URI": registry_url}
+
+
+def empty_command() -> list[str]:
+    """Return the command of a BentoML service that answers nothing: the floor of a start."""
+    module = "benchmarks.serving_empty:empty"
+    return [sys.executable, "-m", "bentoml", "serve", module, "--port", "{port}"]
 
 
 def bare_command() -> list[str]:

@@ -95,9 +95,10 @@ def _splits(tree: TreeArrays, leaf: NDArray[np.bool_]) -> list[str]:
     return [f"{name}={_joined(values)}" for name, values in fields.items()] + zeros + counts
 
 
-def _exact(values: Floats) -> list[str]:
-    # The shortest text that reads back as the same float64; an infinite one is out of any reach.
-    return [repr(value) for value in np.nan_to_num(values).tolist()]
+def _exact(values: Floats) -> list[float]:
+    # Its text reads back as the same float64; an infinite one is out of any reach.
+    found: list[float] = np.nan_to_num(values).tolist()
+    return found
 
 
 def _joined(values: Iterable[object]) -> str:

@@ -16,6 +16,7 @@ from data.errors import DeadlineError, OverloadedError
 SLICE_S = 0.002  # of computing, then the sockets are looked at again
 LONGEST_WAIT_S = 0.25  # for a caller that names no deadline
 MOST_WAITING = 64
+OVERTAKEN_S = 0.001  # of computing that a newcomer may go before: less than its waiting would cost
 UNKNOWN_S = 0.001  # cost of what was not asked before
 NEWEST_WEIGHT = 0.2  # of the newest measurement in an estimate
 
@@ -48,8 +49,11 @@ class Admission:
     _is_slice_over: bool = False
 
     def may_go_now(self) -> bool:
-        """Return whether a request may compute at once: nobody waits, and the slice is not over."""
-        return not (self._waiting or self._released or self._is_slice_over)
+        """Return whether a request may compute at once: in this slice, before next to nothing.
+
+        Were none to go before another, the first to wait would make all who follow wait too.
+        """
+        return not self._is_slice_over and self.ahead_s < OVERTAKEN_S
 
     async def turn(self, path: str, size: int, deadline_s: float, longest_s: float) -> None:
         """Wait for a turn.

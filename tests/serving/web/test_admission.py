@@ -72,6 +72,23 @@ def test_short_requests_of_one_moment_need_no_turns(clock, compute):
         compute(admission, 0.00001)
 
 
+@pytest.mark.parametrize(("seconds", "is_overtaken"), [(0.0001, True), (0.01, False)])
+def test_only_next_to_nothing_is_overtaken(compute, seconds, is_overtaken):
+    admission = Admission()
+
+    async def run():
+        compute(admission, 0.01)  # the slice is over
+        known(admission, seconds)
+        waiting = asyncio.create_task(admission.turn(ROUTE, SIZE, LATE, 1.0))
+        await asyncio.sleep(0)
+        admission._begin_slice()
+        may_go = admission.may_go_now()
+        await waiting
+        return may_go
+
+    assert asyncio.run(run()) == is_overtaken
+
+
 def test_all_who_wait_are_answered_in_their_order(asked):
     admission, order = Admission(), []
 
