@@ -46,6 +46,7 @@ def command(model: str, data_path: Path | None, *, promote: bool | None, missing
             trained = TRAINERS[name](settings, data_path)
             found += registered(registry, trained, promote=promote)
     for version in found:
+        click.echo(f"{version.name} {version.version} is {version.alias}")
+    for version in found:  # what was registered is said first: a bad secret ends the command
         if version.alias == CHAMPION:
             push(os.environ, version.name, lambda line: click.echo(line, err=True))
-        click.echo(f"{version.name} {version.version} is {version.alias}")

@@ -46,6 +46,13 @@ def test_first_version_becomes_champion_and_later_ones_wait(colocast):
     assert colocast("train", "memory", "--promote") == f"{NAME} 3 is champion\n"
 
 
+def test_secret_that_cannot_be_read_hides_no_version(colocast, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLOCAST_PUSH_SECRET_FILE", str(tmp_path / "absent"))
+    result = CliRunner().invoke(group, ["train", "memory"])
+    assert isinstance(result.exception, SettingError)
+    assert result.stdout == f"{NAME} 1 is champion\n"
+
+
 def test_missing_trains_only_what_has_no_champion(colocast):
     colocast("train", "memory")
     assert colocast("train", "memory", "--missing") == ""
