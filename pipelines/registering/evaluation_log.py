@@ -15,6 +15,7 @@ from data.settings import Settings
 from pipelines.judged import RUNTIME, Judged
 from pipelines.registering import figures, score_figures
 from pipelines.registering.errors import registry_errors
+from pipelines.registering.mlflow_evaluation import evaluated_by_mlflow
 from pipelines.registering.mlflow_quiet import silence
 from pipelines.registering.provenance import code_version
 from pipelines.registering.report import flat_metrics
@@ -76,6 +77,7 @@ def log_evaluation(settings: Settings, found: Evaluation) -> str:
         status = "FAILED"
         try:
             _log(client, run_id, found)
+            evaluated_by_mlflow(uri, run_id, found.judged)
             status = "FINISHED"
         finally:
             client.set_terminated(run_id, status)

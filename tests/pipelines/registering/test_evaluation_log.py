@@ -1,6 +1,7 @@
 """An evaluation as MLflow shows it."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,19 @@ def test_store_is_there_once_something_was_logged(settings, judged):
     assert "figures/predicted_configuration.png" in figures
     stored = client.download_artifacts(run_id, "rows.json", str(settings.home))
     assert json.loads(Path(stored).read_text()) == ROWS
+
+
+def test_mlflows_own_evaluator_judges_every_split_on_the_same_run(settings, judged, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///elsewhere.db")
+    both = [judged, replace(judged, split="extrapolation:dlperf/hugectr")]
+    run_id = log_evaluation(settings, Evaluation("memory", ROWS, both, {}))
+    run = MlflowClient(tracking_uri=settings.tracking_uri).get_run(run_id)
+    assert run.data.metrics["configuration_mean_absolute_error"] == pytest.approx(27.5)
+    assert run.data.metrics["extrapolation_dlperf_hugectr_example_count"] == 60
+    names = {given.dataset.name for given in run.inputs.dataset_inputs}
+    assert names == {"held out: configuration", "held out: extrapolation:dlperf/hugectr"}
+    assert run.info.status == "FINISHED"
+    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///elsewhere.db"
 
 
 def test_every_split_is_drawn_three_times_beside_the_scores(judged):
