@@ -32,14 +32,14 @@ from pipelines.interference.lesson import InterferenceLesson
 from pipelines.labelling.audit import audited
 from pipelines.registering.registry import Registry
 from pipelines.registering.report import TrainingReport, provenance_facts
-from pipelines.retraining.challenge import LessonChallenger, compared
+from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.champions import JOBLOG, SEEN, SEQUENCE
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.production import production_runs
 from pipelines.retraining.promotion import Promotions
-from pipelines.retraining.retrainer import Challenge, Duty, Retrainer
+from pipelines.retraining.retrainer import CHANGED, Challenge, Duty, Retrainer
 from pipelines.retraining.state import RetrainRules
 from pipelines.retraining.watch import Drift
 from pipelines.retraining.watcher import LessonWatcher
@@ -61,6 +61,9 @@ OPTIONS = ForestOptions(trees=20, folds=2)
 """Of the interference forest, alike for all: the default's 200 trees take ten times as long."""
 
 LOOP, NEVER, NOTHING, NIGHTLY = WHO = ("loop", "never retrained", "nothing learnt", "nightly")
+SLOWDOWN, RUNTIME = "slowdown", "runtime"
+COMPARED_DAYS = 3.0  # for which the version before a promotion is asked on
+JUDGED = ["promoted_day", "kind", "group", "now", "before"]
 NO_RUNS = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "none")
 NO_JOBS = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
 LESSONS = {
@@ -81,6 +84,10 @@ class Lived:
         A row an answer: ``day``, ``kind`` (``slowdown``, ``runtime``), ``family``, and the absolute
         log error of each of ``WHO``; of jobs whose times are honest.
     challenges, drifts : list of (day, kind or Challenge, ...)
+    promotions : DataFrame
+        A row an answer within three days of a promotion, and before the next of its kind:
+        ``promoted_day``, ``kind``, ``group`` (what repeats) and the errors of the new version
+        (``now``) and of the one before it, asked beside it (``before``).
     cpu_s : mapping of str to float
         CPU seconds of training (the loop's, with watching and judging: ``loop``, of it
         ``watching``).
@@ -92,6 +99,28 @@ class Lived:
     drifts: list[tuple[float, str, Drift]]
     cpu_s: dict[str, float]
     quarantine: dict[str, str] = field(default_factory=dict)
+    promotions: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+@dataclass(slots=True)
+class Former:
+    """The version before a promotion, asked on beside the new one."""
+
+    kind: str
+    promoted_day: float
+    until_day: float
+    bundles: Mapping[str, Bundle]
+    live: Live | None = None
+    predictor: Predictor | None = None
+    asked: dict[str, float] = field(default_factory=dict)
+
+    def beside(self, shared: HistoryState) -> Predictor:
+        """Return what answers now."""
+        live = Live(shared.profiles, shared.colocations)
+        if self.predictor is None or not live.is_same(self.live):
+            self.live = live
+            self.predictor = Predictor(self.bundles, shared.features, live, self.predictor)
+        return self.predictor
 
 
 def model_alone(labels, profiles, seed, audit=None, options=OPTIONS):
@@ -140,12 +169,14 @@ class Life:
         self.bundles: dict[str, dict[str, Bundle]] = {who: {} for who in WHO}
         self.shared, self.frozen = HistoryState(lambda: self.log), HistoryState(lambda: self.log)
         self.state: ServingState | None = None
+        self.formers: list[Former] = []
+        self.judged: list[dict[str, object]] = []
 
     def _duty(self, kind: str) -> Duty:
         run = RetrainRun(self.settings.tracking_uri, self.settings.artifacts_path)
         challenger = LessonChallenger(lambda: self.registry, run, LESSONS[kind], shadow_rows=8)
         watcher = LessonWatcher(
-            lambda: self.registry, LESSONS[kind], promotions=Promotions(compared)
+            lambda: self.registry, LESSONS[kind], promotions=Promotions(answered)
         )
 
         def watched(finished: FinishedJobs, since: int):
@@ -189,7 +220,10 @@ class Life:
 
     def _so_far(self, day: float) -> Lived:
         rows = pd.DataFrame(self.rows)
-        return Lived(day, rows, self.challenges, self.drifts, dict(self.cpu_s))
+        return Lived(
+            day, rows, self.challenges, self.drifts, dict(self.cpu_s),
+            promotions=pd.DataFrame(self.judged, columns=JUDGED),
+        )  # fmt: skip
 
     def _begin(self) -> None:
         """Train the first versions on the warm-up; everyone starts from them."""
@@ -220,8 +254,25 @@ class Life:
         made = self.retrainer.step()
         self.cpu_s["loop"] += time.process_time() - before
         self.challenges += [(self.world.day(self.now), challenge) for challenge in made]
-        if any(challenge.stage in ("promoted", "rolled_back") for challenge in made):
+        changed = [challenge for challenge in made if challenge.stage in CHANGED]
+        if changed:
+            self._keep_formers(changed)
             self.state.refresh()
+
+    def _keep_formers(self, changed: Sequence[Challenge]) -> None:
+        """Go on asking the versions that were replaced, with all that the loop learns live."""
+        day = self.world.day(self.now)
+        for kind in dict.fromkeys(kind_of(challenge.model) for challenge in changed):
+            for former in self.formers:
+                if former.kind == kind:
+                    former.until_day = min(former.until_day, day)
+            bundles = {
+                c.model: self.registry.load(c.model, c.previous)
+                for c in changed
+                if kind_of(c.model) == kind and c.stage == "promoted" and c.previous
+            }
+            if bundles:
+                self.formers.append(Former(kind, day, day + COMPARED_DAYS, bundles))
 
     def _trained(self):
         finished = self._finished()
@@ -259,8 +310,9 @@ class Life:
             is_pair = job.job_id in self.world.truth
             true = self.world.truth[job.job_id] if is_pair else job.runtime_s
             errors = {who: abs(np.log(value / max(true, 0.1))) for who, value in asked.items()}
+            self._judge(job, true, errors)
             family = job.structure.family if job.structure else "drac"
-            kind = "slowdown" if is_pair else "runtime"
+            kind = SLOWDOWN if is_pair else RUNTIME
             self.rows.append(
                 {"job_id": job.job_id, "day": self.world.day(self.now), "kind": kind,
                  "family": family, "key": job.job_key,
@@ -276,24 +328,41 @@ class Life:
                 if not live.is_same(self.built[who]):
                     self.predictors[who] = self._predictor(who)
 
+    def _judge(self, job: FinishedJob, true: float, errors: Mapping[str, float]) -> None:
+        for former in self.formers:
+            told = former.asked.pop(job.job_id, None)
+            if told is not None and LOOP in errors:
+                self.judged.append(
+                    {"promoted_day": former.promoted_day, "kind": former.kind,
+                     "group": group_of(job), "now": errors[LOOP],
+                     "before": abs(np.log(told / max(true, 0.1)))}
+                )  # fmt: skip
+
+    def _ask_formers(self, pairs: Sequence[FinishedJob], others: Sequence[FinishedJob]) -> None:
+        day = self.world.day(self.now)
+        for former in self.formers:
+            if day > former.until_day:
+                continue
+            predictor = former.beside(self.shared)
+            if former.kind == SLOWDOWN:
+                former.asked |= {job.job_id: _slowdown(predictor, job) for job in pairs}
+            elif others:
+                told = predictor.runtimes([_request(job) for job in others])
+                ids = (job.job_id for job in others)
+                former.asked |= dict(zip(ids, (each.value for each in told), strict=True))
+
     def _ask(self, jobs: Sequence[FinishedJob]) -> None:
         pairs = [job for job in jobs if job.job_id in self.world.truth]
         others = [job for job in jobs if job.job_id not in self.world.truth]
+        self._ask_formers(pairs, others)
         for who in self.who:
             predictor = self.state.predictor() if who == LOOP else self.predictors[who]
-            self._slowdowns(who, predictor, pairs)
+            for job in pairs:
+                self.asked.setdefault(job.job_id, {})[who] = _slowdown(predictor, job)
             if others:
                 told = predictor.runtimes([_request(job) for job in others])
                 for job, estimate in zip(others, told, strict=True):
                     self.asked.setdefault(job.job_id, {})[who] = estimate.value
-
-    def _slowdowns(self, who: str, predictor: Predictor, pairs: Sequence[FinishedJob]) -> None:
-        for job in pairs:
-            pair = (job.job_key, job.segments[0].neighbour_keys[0], job.segments[0].gpu_model)
-            # Not `slowdowns`: it refuses what was never profiled, a placement answers it all the
-            # same, by what `estimates` says.
-            found = predictor._needed_slowdowns().estimates([pair])[0]
-            self.asked.setdefault(job.job_id, {})[who] = found.value
 
     def _quarantined(self) -> dict[str, str]:
         """Return job id to reason, of all that both audits put aside."""
@@ -324,6 +393,26 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="colocast-bench-") as home:
         tell(Life(world, Path(home), given.who.split(",")).live(given.days, tell))
+
+
+def kind_of(model: str) -> str:
+    """Return the kind of answers that a registered model gives."""
+    return SLOWDOWN if "interference" in model else RUNTIME
+
+
+def group_of(job: FinishedJob) -> str:
+    """Return what repeats a job: the same pair, or one submission of many jobs."""
+    (segment, *_) = job.segments
+    if segment.neighbour_keys:
+        return "\n".join([job.job_key, *segment.neighbour_keys, segment.gpu_model])
+    return f"{job.user}\n{job.job_key}\n{job.submit_time // 60}"
+
+
+def _slowdown(predictor: Predictor, job: FinishedJob) -> float:
+    pair = (job.job_key, job.segments[0].neighbour_keys[0], job.segments[0].gpu_model)
+    # Not `slowdowns`: it refuses what was never profiled, a placement answers it all the
+    # same, by what `estimates` says.
+    return predictor._needed_slowdowns().estimates([pair])[0].value
 
 
 def _request(job: FinishedJob) -> JobRequest:

@@ -11,7 +11,12 @@ from data.errors import SettingError
 from features.effect_kernel import EffectKernel
 from features.effect_tables import effects_from
 from features.pairs import pair_features
-from pipelines.conformal import calibration, outside_factor, residual_quantiles
+from pipelines.conformal import (
+    calibration,
+    outside_factor,
+    residual_quantiles,
+    with_small_groups,
+)
 from pipelines.interference.cold_start import cold_start_table
 from pipelines.interference.few_pairs import answers_after
 from pipelines.interference.forest_weight import forest_weights
@@ -309,10 +314,11 @@ def _calibration(
     hardest = list(held_out)[-1]
     default = residual_quantiles(found[rows["kind"].to_numpy() == hardest])
     outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    groupings = [kinds]
-    if len(np.unique(gpu_models)) > 1:
-        groupings.append(kinds + "/" + gpu_models)
-    return calibration(found, groupings, default, outside)
+    if len(np.unique(gpu_models)) == 1:
+        return calibration(found, [kinds], default, outside)
+    narrow = kinds + "/" + gpu_models
+    known = calibration(found, [kinds, narrow], default, outside)
+    return with_small_groups(known, found, kinds, narrow, MIN_RESIDUALS)
 
 
 def _seen(labels: pd.DataFrame) -> pd.DataFrame:

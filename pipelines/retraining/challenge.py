@@ -130,14 +130,14 @@ class LessonChallenger:
         ]
 
 
-def compared(
+def answered(
     lesson: Lesson,
     champion: Sequence[Bundle],
     challenger: Sequence[Bundle],
     finished: FinishedJobs,
     after: int,
 ) -> Evidence:
-    """Return how two versions answer the rows after entry `after`, and what they cost.
+    """Return how two versions answer the rows after entry `after`.
 
     Parameters
     ----------
@@ -158,8 +158,24 @@ def compared(
         champion_covered=None if old is None else old.covered,
         groups=lesson.groups[lesson.sequences > after],
         parts=part_labels(lesson, finished, after),
-        challenger_costs=_costs(challenger, new.regret),
-        champion_costs=Costs() if old is None else _costs(champion, old.regret),
+        challenger_costs=Costs(regret=new.regret),
+        champion_costs=Costs() if old is None else Costs(regret=old.regret),
+    )
+
+
+def compared(
+    lesson: Lesson,
+    champion: Sequence[Bundle],
+    challenger: Sequence[Bundle],
+    finished: FinishedJobs,
+    after: int,
+) -> Evidence:
+    """Return the same with what the versions cost to serve: it takes time to find out."""
+    found = answered(lesson, champion, challenger, finished, after)
+    return replace(
+        found,
+        challenger_costs=_costs(challenger, found.challenger_costs),
+        champion_costs=_costs(champion, found.champion_costs) if champion else Costs(),
     )
 
 
@@ -178,9 +194,9 @@ def gate_metrics(decision: Verdict) -> dict[str, float]:
 _NUMBERS = frozenset(Verdict.__annotations__) - {"promote", "reason", "worst_part"}
 
 
-def _costs(bundles: Sequence[Bundle], regret: float) -> Costs:
+def _costs(bundles: Sequence[Bundle], known: Costs) -> Costs:
     size = sum(len(pickle.dumps(bundle.estimator)) for bundle in bundles)
-    return Costs(sum(map(_latency_s, bundles)), float(size), regret)
+    return replace(known, latency_s=sum(map(_latency_s, bundles)), size_bytes=float(size))
 
 
 def _latency_s(bundle: Bundle) -> float:

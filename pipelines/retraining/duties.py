@@ -11,7 +11,7 @@ from pipelines.interference.lesson import InterferenceLesson
 from pipelines.registering.push import push
 from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
-from pipelines.retraining.challenge import LessonChallenger, compared
+from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import GateRules
 from pipelines.retraining.lessons import Lesson
@@ -82,7 +82,7 @@ def duties(
                 registry,
                 WATCHED_LESSONS[kind](settings),
                 rules.watch,
-                Promotions(compared, rules.shadow, shield),
+                Promotions(answered, rules.shadow, shield),
             ),
         )
         for kind, lessons in ((kind, LESSONS[kind](settings)) for kind in LESSONS)

@@ -85,7 +85,7 @@ class Promotions:
     Attributes
     ----------
     compared : callable
-        As ``challenge.compared``.
+        As ``challenge.answered``: the gate has seen what a challenger costs to serve.
     rules : ShadowRules
     shield : callable
         Entered while the registry is written.

@@ -12,9 +12,10 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from data.errors import ColocastError, JobLogError, RegistryError, ServiceStartError
-from data.joblog import JobLog, tail
+from data.joblog import JobLog
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import Verdict
+from pipelines.retraining.newest_jobs import NewestJobs
 from pipelines.retraining.state import (
     Cause,
     RetrainRules,
@@ -160,6 +161,7 @@ class Retrainer:
         self.after_promotion: Callable[[FinishedJobs], object] | None = None
         self.champion_changed: Callable[[str], object] | None = None
         self._log: JobLog | None = None
+        self._newest = NewestJobs(WATCHED_JOBS)
         self._state = self._without_fatal(load_state(state_path))
 
     def __enter__(self) -> Self:
@@ -231,6 +233,7 @@ class Retrainer:
         before = self._state
         while page := self._joblog().since(self._state.sequence):
             self._state = observed(self._state, page)
+            self._newest.add(page)
         if self._state != before:
             save_state(self._state, self._path)
 
@@ -285,8 +288,7 @@ class Retrainer:
                 self.champion_changed(made.model)
 
     def _window(self, length: int) -> FinishedJobs:
-        start = max(0, self._state.sequence - length)
-        entries = [e for e in tail(self._joblog(), start) if e[0] <= self._state.sequence]
+        entries = self._newest.until(self._state.sequence, length, self._joblog())
         return FinishedJobs(
             self._state.joblog, [n for n, _ in entries], [job for _, job in entries]
         )
@@ -306,6 +308,7 @@ class Retrainer:
         if joblog != self._state.joblog:
             LOG.info("event=new_joblog joblog=%s before=%s", joblog, self._state.joblog or "none")
             self._state = RetrainState(joblog=joblog)
+            self._newest.clear()
 
     def _save(self, state: RetrainState) -> None:
         save_state(state, self._path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
 from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.regret import queue_regret
-from pipelines.runtime.rows import batches, job_rows
+from pipelines.runtime.rows import FinishedRows, batches, job_rows
 from serving.inference.bundle import Bundle
 from serving.inference.runtime import runtime_estimates
 
@@ -56,7 +57,7 @@ class RuntimeLesson:
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of log runtime, with the history that was known at each submission."""
         fresh = np.concatenate([np.zeros(len(self._known), np.bool_), self.sequences > after])
-        rows = job_rows(self._all(self._logged)).at_submission.where(fresh)
+        rows = self._rows.where(fresh)
         cluster, user = bundles
         estimates = runtime_estimates(cluster, user, rows.features, np.zeros(len(rows)))
         runtime_s = np.exp(rows.runtime_log)
@@ -64,6 +65,11 @@ class RuntimeLesson:
         within = (lower <= runtime_s) & (runtime_s <= upper)
         errors = np.abs(np.log(value) - rows.runtime_log)
         return Answers(errors, within.astype(np.float64), queue_regret(value, runtime_s))
+
+    @cached_property
+    def _rows(self) -> FinishedRows:
+        """All jobs as of their submission: several versions are asked of the same."""
+        return job_rows(self._all(self._logged)).at_submission
 
     def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
         frames = [frame for frame in (self._known, logged) if len(frame)]

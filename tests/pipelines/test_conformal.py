@@ -8,6 +8,7 @@ from pipelines.conformal import (
     cross_intervals,
     outside_factor,
     residual_quantiles,
+    with_small_groups,
 )
 
 
@@ -29,6 +30,31 @@ def test_small_groups_get_the_default():
     assert set(found.groups) == {"large"}
     assert found.default == (residual_quantiles(residuals))
     assert found.groups["large"][1] <= 1.0
+
+
+@pytest.mark.parametrize("rows", [20, 59])
+def test_a_small_group_that_errs_more_is_covered_as_promised(rows):
+    coarse = pd.Series(["a"] * (300 + rows))
+    fine = pd.Series(["a/old"] * 300 + ["a/new"] * rows)
+    inside = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        errors = np.append(random.normal(0, 0.1, 300), random.normal(0.3, 0.5, rows))
+        found = with_small_groups(calibration(errors, [coarse, fine]), errors, coarse, fine, 10)
+        low, high = found.groups["a/new"]
+        fresh = random.normal(0.3, 0.5, 500)
+        inside.append(((fresh >= low) & (fresh <= high)).mean())
+    assert np.mean(inside) > 0.88
+
+
+def test_a_small_group_never_narrows_an_interval_and_a_tiny_one_says_nothing():
+    coarse = pd.Series(["a"] * 90)
+    fine = pd.Series(["a/old"] * 70 + ["a/new"] * 15 + ["a/tiny"] * 5)
+    errors = np.concatenate([np.linspace(-1, 1, 70), np.zeros(15), np.full(5, 9.0)])
+    known = calibration(errors, [coarse, fine])
+    found = with_small_groups(known, errors, coarse, fine, 10)
+    assert found.groups["a/new"] == known.groups["a"]
+    assert found.groups.keys() == {"a", "a/old", "a/new"}
 
 
 def test_default_and_width_outside_can_be_given():

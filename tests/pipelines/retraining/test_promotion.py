@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipelines.registering.registry import Registry
-from pipelines.retraining.challenge import compared
+from pipelines.retraining.challenge import answered
 from pipelines.retraining.lessons import Answers
 from pipelines.retraining.promotion import Promotions, promoted, shadowed
 from tests.pipelines.retraining.test_challenge import NAMES, REPORT, ROWS, bundle, log_of
@@ -33,7 +33,7 @@ def registered(registry, error):
     return {name: registry.register(bundle(name, error), REPORT) for name in NAMES}
 
 
-PROMOTIONS = Promotions(compared)
+PROMOTIONS = Promotions(answered)
 
 
 def settled(registry, n):
