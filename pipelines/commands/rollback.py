@@ -14,11 +14,13 @@ from data.settings import Settings
 def command(name: str) -> None:
     """Let champion and previous of the registered model NAME change places."""
     from pipelines.registering.push import push
-    from pipelines.registering.registry import Registry
+    from pipelines.registering.registry import ROLLED_BACK, Registry
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
     registry = Registry(settings.tracking_uri, settings.artifacts_path)
     former = registry.champion(name)
     champion = registry.rollback(name)
+    if former is not None:
+        registry.set_tags(name, former, {ROLLED_BACK: "by hand: colocast rollback"})
     push(os.environ, name, lambda line: click.echo(line, err=True))
     click.echo(f"{name}: champion {champion}, before {former or 'none'}")

@@ -25,6 +25,7 @@ CHAMPION = "champion"
 PREVIOUS = "previous"
 CHALLENGER = "challenger"  # the newest version that is not, or was not at once, the champion
 SHADOW = "shadow"  # a challenger that passed the gate and answers beside the champion
+ROLLED_BACK = "colocast.rolled_back"  # tag: why a champion made way for the one before
 PRUNED_TAG = "colocast.pruned_version"
 _SQLITE = "sqlite:///"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"

@@ -91,7 +91,7 @@ class LessonChallenger:
         judged = int((lesson.sequences > until).sum())
         if judged < self.rules.min_rows:
             found = f"only {judged} new rows to judge by, wanted {self.rules.min_rows}"
-            return _kept(registry, lesson, undecided(judged, found))
+            return self._kept(registry, lesson, undecided(judged, found), cause)
         try:
             trained = lesson.trained(until)
             fresh = [bundle for bundle, _ in trained]
@@ -99,7 +99,8 @@ class LessonChallenger:
             decision = verdict(evidence, self.rules)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
-            return _kept(registry, lesson, undecided(judged, f"not trained: {error}"))
+            found = f"not trained: {error}"
+            return self._kept(registry, lesson, undecided(judged, found), cause)
         rows = int((lesson.sequences <= until).sum())
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
         stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
@@ -107,6 +108,12 @@ class LessonChallenger:
         drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
             return self._registered(registry, stated, Attempt(decision, cause, newest, parent))
+
+    def _kept(
+        self, registry: Registry, lesson: Lesson, found: Verdict, cause: Cause
+    ) -> Sequence[Challenge]:
+        with retrain_run(self.run, lesson.models, found, cause):
+            return [Challenge(name, None, registry.champion(name), found) for name in lesson.models]
 
     def _registered(
         self, registry: Registry, trained: Sequence[Trained], attempt: Attempt
@@ -226,10 +233,6 @@ def _drawn(sequences: Sequences, evidence: Evidence, cause: Cause) -> Mapping[st
         errors["champion"] = np.asarray(evidence.champion_errors, dtype=np.float64)
     marks = [(cause.since, "tab:red", "drift began")] if cause.since else []
     return {"error_over_time.png": error_over_time(sequences.tolist(), errors, marks)}
-
-
-def _kept(registry: Registry, lesson: Lesson, found: Verdict) -> Sequence[Challenge]:
-    return [Challenge(name, None, registry.champion(name), found) for name in lesson.models]
 
 
 def _with_facts(bundle: Bundle, facts: Mapping[str, str]) -> Bundle:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from scipy.stats import binom
 
 from data.errors import BadModelError
-from pipelines.registering.registry import CHAMPION, PREVIOUS, SHADOW, Registry
+from pipelines.registering.registry import CHAMPION, PREVIOUS, ROLLED_BACK, SHADOW, Registry
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import Evidence, GateRules, Verdict, verdict
 from pipelines.retraining.lessons import Lesson
@@ -16,12 +16,8 @@ from pipelines.retraining.retrainer import Challenge
 from serving.inference.bundle import Bundle
 
 LOG = logging.getLogger("colocast.retrain")
-SHADOW_SINCE, PROMOTED_AT, ROLLED_BACK = (
-    "colocast.shadow_since",
-    "colocast.promoted_at",
-    "colocast.rolled_back",
-)
-"""Tags of a version: job log entries at which it began to shadow and to serve; why it went."""
+SHADOW_SINCE, PROMOTED_AT = "colocast.shadow_since", "colocast.promoted_at"
+"""Tags of a version: job log entries at which it began to shadow and to serve."""
 
 ANY_NUMBER = 10**12  # every champion counts as young: to be no worse is enough
 

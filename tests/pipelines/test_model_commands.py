@@ -12,6 +12,7 @@ from data.errors import RegistryError, SettingError
 from pipelines import evaluate, train
 from pipelines.cli import group
 from pipelines.registering.model_spec import filled_spec
+from pipelines.registering.registry import Registry
 from pipelines.registering.report import TrainingReport
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle
@@ -58,11 +59,14 @@ def test_missing_trains_only_what_has_no_champion(colocast):
     assert colocast("train", "memory", "--missing") == ""
 
 
-def test_promotion_and_rollback_say_what_served_before(colocast):
+def test_promotion_and_rollback_say_what_served_before(colocast, settings):
     colocast("train", "memory")
     colocast("train", "memory")
     assert colocast("promote", NAME, "2") == f"{NAME}: champion 2, before 1\n"
     assert colocast("rollback", NAME) == f"{NAME}: champion 1, before 2\n"
+    registry = Registry(settings.tracking_uri, settings.artifacts_path)
+    assert registry.tags(NAME, "2")["colocast.rolled_back"] == "by hand: colocast rollback"
+    assert "colocast.rolled_back" not in registry.tags(NAME, "1")
 
 
 def test_unknown_version_is_refused(colocast):

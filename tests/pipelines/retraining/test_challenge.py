@@ -154,13 +154,17 @@ def test_positions_in_another_log_count_for_nothing(registry, challenge):
     assert other.asked == [10]
 
 
-def test_too_few_new_rows_train_nothing(registry, challenge):
+def test_too_few_new_rows_train_nothing_and_say_so_in_mlflow(registry, challenge, settings):
     champion(registry, 0.2)
     lesson = Lesson(15, 0.1)
     made = challenge(lesson)
     assert [(c.version, c.previous) for c in made] == [(None, "1")] * 2
     assert made[0].verdict.reason == "only 7 new rows to judge by, wanted 8"
     assert lesson.asked == []
+    client = MlflowClient(settings.tracking_uri)
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    (parent,) = client.search_runs([experiment.experiment_id])
+    assert (parent.info.status, parent.data.params["reason"]) == ("FINISHED", made[0].verdict.reason)
 
 
 @pytest.mark.parametrize("error", [SettingError("too few"), ValueError("bad"), OverflowError("x")])
