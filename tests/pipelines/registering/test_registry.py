@@ -108,6 +108,24 @@ def test_models_uri_gives_the_whole_layout(
     assert (answers == forest.predict(ROWS)).all()
 
 
+def test_mlflows_own_evaluate_judges_a_registered_version(
+    registry, forest, report, settings, tmp_path, monkeypatch
+):
+    version = registry.register(forest, report)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", settings.tracking_uri)
+    monkeypatch.chdir(tmp_path)
+    measured = pd.DataFrame(ROWS, columns=["a", "b"]).assign(measured=forest.predict(ROWS) + 0.5)
+    with mlflow.start_run():
+        found = mlflow.models.evaluate(
+            f"models:/{NAME}/{version}",
+            measured,
+            targets="measured",
+            model_type="regressor",
+            evaluator_config={"log_model_explainability": False},
+        )
+    assert found.metrics["mean_absolute_error"] == pytest.approx(0.5)
+
+
 def test_version_carries_card_digest_and_facts(registry, forest, report, tmp_path):
     version = registry.register(forest, report)
     registry.download(NAME, version, tmp_path)
