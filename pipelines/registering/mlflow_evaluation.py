@@ -81,4 +81,4 @@ def _tracked(tracking_uri: str) -> Iterator[None]:
         yield
     finally:
         logging.disable(level)
-        mlflow.set_tracking_uri(before)  # type: ignore[arg-type,unused-ignore] - None unsets it
+        mlflow.set_tracking_uri(before)  # None takes it back
