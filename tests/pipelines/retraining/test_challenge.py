@@ -164,7 +164,8 @@ def test_too_few_new_rows_train_nothing_and_say_so_in_mlflow(registry, challenge
     client = MlflowClient(settings.tracking_uri)
     experiment = client.get_experiment_by_name(EXPERIMENT)
     (parent,) = client.search_runs([experiment.experiment_id])
-    assert (parent.info.status, parent.data.params["reason"]) == ("FINISHED", made[0].verdict.reason)
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params["reason"] == made[0].verdict.reason
 
 
 @pytest.mark.parametrize("error", [SettingError("too few"), ValueError("bad"), OverflowError("x")])
