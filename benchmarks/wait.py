@@ -4,7 +4,9 @@ Jobs arrive at random on a cluster in memory under the live policy ``colocate``,
 Runtimes are lognormal around the median of their kind; what is predicted is that median with the
 true 5 % and 95 % quantiles, as a perfectly calibrated model would say. So what is measured is the
 estimate of the wait alone: jobs that come later, and turns that change, are what it cannot know.
-Each job is asked about once, in the cycle after which it first waits.
+Each job is asked about in the cycle after which it first waits (``new``), and again after ten
+minutes and each time it has waited twice as long (``old``): once as predicted runtimes say, once as
+past waits correct that, as ``colocast why`` does, from what was known at that moment.
 
 ``--trace PATH --from DATE`` takes the GPU jobs of a real log from a day on instead, with what a
 runtime model that is refitted daily said of each at its submission (see ``wait_trace``).
@@ -24,10 +26,11 @@ from statistics import median
 from benchmarks.wait_trace import Arrival, Site, from_log
 from data.domain import Estimate, JobRequest, Source
 from scheduler_client.clusters import Launch
-from scheduler_client.explaining.wait import WaitEstimate, wait_estimate
+from scheduler_client.explaining.wait import WaitEstimate, wait_estimates
+from scheduler_client.explaining.wait_book import AGAIN_S, WaitBook
 from scheduler_client.memory_cluster import InMemoryCluster
 from scheduler_client.policy.decide import PolicyRules, decide
-from scheduler_client.policy.decisions import Admission, Level, Waiting
+from scheduler_client.policy.decisions import Admission, Decision, Level
 from scheduler_client.policy.predictions import JobForecast
 from scheduler_client.policy.view import (
     CardState,
@@ -47,53 +50,71 @@ SITE = Site(CARDS, tuple(Queue(f"user{n}", CARDS / USERS, "all") for n in range(
 
 @dataclass(slots=True)
 class Asked:
-    """An estimate, and what came of it (s from when it was asked)."""
+    """An estimate, as it was and corrected, and what came of it (s from when it was asked)."""
 
-    estimate: WaitEstimate
+    plain: WaitEstimate
+    corrected: WaitEstimate
     asked_time: float
-    waited_s: float | None = None
+    is_new: bool
+    waited_s: float = math.nan
 
 
 def main() -> None:
-    """Print a row for each load, and write them."""
+    """Print rows for each load, and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=JOBS, help="at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the jobs at random")
+    parser.add_argument("--loads", type=float, nargs="+", default=list(LOADS))
     parser.add_argument("--trace", type=Path, help="a log of jobs that the importers read")
     parser.add_argument("--from", dest="first_day", help="with --trace: a day, as 2017-12-01")
     asked = parser.parse_args()
-    lived = _of_trace(asked.trace, asked.first_day) if asked.trace else _at_random(asked.jobs)
-    rows = []
-    print(
-        "load  jobs that waited  within [lower, upper]  above upper  below lower  within 2x"
-        "  median wait (s)  median upper end (s)"
+    lived = (
+        _of_trace(asked.trace, asked.first_day)
+        if asked.trace
+        else _at_random(asked.jobs, asked.seed)
     )
-    for load in LOADS:
-        row = row_of(load, lived(load))
-        rows.append(row)
-        print(
-            f"{load:4.1f}  {row['waited']:16.0f}  {row['within']:21.3f}  {row['above']:11.3f}"
-            f"  {row['below']:11.3f}  {row['within_2x']:9.3f}  {row['median_wait_s']:15.0f}"
-            f"  {row['median_upper_s']:20.0f}"
-        )
+    rows = []
+    print("load  jobs  interval   asked  within  above  below   lower (s)   wait (s)   upper (s)")
+    for load in asked.loads:
+        for row in rows_of(load, lived(load)):
+            rows.append(row)
+            print(
+                f"{load:4.1f}  {row['jobs']:4s}  {row['interval']:9s} {row['asked']:6.0f}"
+                f"  {row['within']:6.3f}  {row['above']:5.3f}  {row['below']:5.3f}"
+                f"  {row['median_lower_s']:10.0f} {row['median_wait_s']:10.0f}"
+                f"  {row['median_upper_s']:10.0f}",
+                flush=True,
+            )
     asked.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
 
 
-def row_of(load: float, found: Sequence[Asked]) -> dict[str, float]:
-    """Return the shares of one load."""
-    done = [one for one in found if one.waited_s is not None]
-    above = sum(one.waited_s > one.estimate.upper_s + 1e-6 for one in done)
-    below = sum(one.waited_s < one.estimate.lower_s - 1e-6 for one in done)
-    close = sum(one.waited_s / 2 <= one.estimate.value_s <= one.waited_s * 2 for one in done)
+def rows_of(load: float, found: Sequence[Asked]) -> list[dict[str, float | str]]:
+    """Return the shares of one load, by age of the jobs and by interval."""
+    rows = []
+    for jobs in ("new", "old"):
+        done = [one for one in found if one.is_new == (jobs == "new")]
+        for interval in ("plain", "corrected") if done else ():
+            told = [(getattr(one, interval), one.waited_s) for one in done]
+            rows.append({"load": load, "jobs": jobs, "interval": interval, **shares(told)})
+    return rows
+
+
+def shares(told: Sequence[tuple[WaitEstimate, float]]) -> dict[str, float]:
+    """Return how often waits (s) lie within their intervals, and how wide these are."""
+    above = sum(waited_s > estimate.upper_s + 1e-6 for estimate, waited_s in told)
+    below = sum(waited_s < estimate.lower_s - 1e-6 for estimate, waited_s in told)
+    close = sum(waited_s / 2 <= estimate.value_s <= waited_s * 2 for estimate, waited_s in told)
     return {
-        "load": load,
-        "waited": len(done),
-        "within": 1 - (above + below) / len(done),
-        "above": above / len(done),
-        "below": below / len(done),
-        "within_2x": close / len(done),
-        "median_wait_s": median(one.waited_s for one in done),
-        "median_upper_s": median(one.estimate.upper_s for one in done),
+        "asked": len(told),
+        "within": 1 - (above + below) / len(told),
+        "above": above / len(told),
+        "below": below / len(told),
+        "within_2x": close / len(told),
+        "median_lower_s": median(estimate.lower_s for estimate, _ in told),
+        "median_wait_s": median(waited_s for _, waited_s in told),
+        "median_upper_s": median(estimate.upper_s for estimate, _ in told),
+        "uncorrected": sum(estimate.calibrated_on == 0 for estimate, _ in told) / len(told),
     }
 
 
@@ -108,8 +129,8 @@ class Simulation:
 
     Attributes
     ----------
-    asked : dict of str to Asked
-        By job id.
+    asked : dict of str to list of Asked
+        By job id, in the order of time.
     """
 
     def __init__(self, arriving: list[Arrival], site: Site) -> None:
@@ -126,7 +147,8 @@ class Simulation:
         self._pending: dict[str, PendingJob] = {}
         self._running: dict[str, RunningJob] = {}
         self._kept: tuple[Reservation, ...] = ()
-        self.asked: dict[str, Asked] = {}
+        self._waits, self._since = WaitBook(), dict[str, float]()
+        self.asked: dict[str, list[Asked]] = {}
 
     def run(self) -> None:
         """Decide whenever a job comes or ends, until all have ended."""
@@ -136,7 +158,7 @@ class Simulation:
             self._kept = decision.reservations
             for admission in decision.admissions:
                 self._start(admission)
-            self._ask(decision.waiting, view)
+            self._ask(decision, view)
             self._advance()
 
     def _view(self) -> ClusterView:
@@ -155,16 +177,21 @@ class Simulation:
             job.job_id, job.user, job.queue, job.job_key, cards, now, runtime=runtime
         )
         self._cluster.start(Launch(job.job_id, 1, job.job_key, (), cards, admission.mem_mib))
-        if job.job_id in self.asked:
-            found = self.asked[job.job_id]
-            found.waited_s = now - found.asked_time
+        for one in self.asked.get(job.job_id, ()):
+            one.waited_s = now - one.asked_time
 
-    def _ask(self, waiting: Sequence[Waiting], view: ClusterView) -> None:
-        for one in waiting:
-            if one.job_id not in self.asked:
-                estimate = wait_estimate(waiting, one.job_id, view, self._known)
-                if estimate is not None:
-                    self.asked[one.job_id] = Asked(estimate, view.now)
+    def _ask(self, decision: Decision, view: ClusterView) -> None:
+        waiting = [one.job_id for one in decision.waiting]
+        due = self._waits.due(waiting, view.now)
+        found = wait_estimates(decision.waiting, view, self._known) if due else {}
+        started = [admission.job_id for admission in decision.admissions]
+        self._waits.observe(view.now, waiting, started, lambda: found)
+        for job_id in due:
+            since = self._since.setdefault(job_id, view.now)
+            if (plain := found.get(job_id)) is not None:
+                corrected = self._waits.corrected(plain, job_id, view.now)
+                one = Asked(plain, corrected, view.now, view.now - since < AGAIN_S)
+                self.asked.setdefault(job_id, []).append(one)
 
     def _advance(self) -> None:
         """Go to the next moment at which a job comes or ends."""
@@ -179,14 +206,14 @@ class Simulation:
 
 
 def simulated(arriving: list[Arrival], site: Site) -> list[Asked]:
-    """Return what was estimated for every job that had to wait."""
+    """Return what was estimated of every job that had to wait."""
     simulation = Simulation(arriving, site)
     simulation.run()
-    return list(simulation.asked.values())
+    return [one for asked in simulation.asked.values() for one in asked]
 
 
-def _at_random(jobs: int) -> Callable[[float], list[Asked]]:
-    return lambda load: simulated(_arrivals(load, jobs, random.Random(0)), SITE)
+def _at_random(jobs: int, seed: int) -> Callable[[float], list[Asked]]:
+    return lambda load: simulated(_arrivals(load, jobs, random.Random(seed)), SITE)
 
 
 def _of_trace(path: Path, first_day: str | None) -> Callable[[float], list[Asked]]:

@@ -12,6 +12,7 @@ from scheduler_client.clusters import Cluster
 from scheduler_client.config import SchedulerConfig, load_config
 from scheduler_client.events import log_event
 from scheduler_client.explaining.explainer import Explainer
+from scheduler_client.explaining.kept_waits import KeptWaits
 from scheduler_client.forecast.client import PredictorClient
 from scheduler_client.forecast.degrade import Forecaster
 from scheduler_client.forecast.profiles import ProfileBook
@@ -91,13 +92,18 @@ def found_config(settings: Settings, named: Path | None) -> SchedulerConfig:
 def explaining(start: Start) -> Iterator[Explainer]:
     """Yield what explains the scheduler that `start` describes.
 
-    What-if questions have a client of their own: they must not hold up a cycle.
+    What-if questions have a client of their own: they must not hold up a cycle. How long jobs
+    waited is kept in the spool until the next start.
     """
     asked = start.config.settings.prediction
-    with closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client:
+    with (
+        closing(PredictorClient(start.service_url, CLIENT_DEADLINE_S, start.token)) as client,
+        Spool(start.settings.spool_path) as spool,
+    ):
         forecaster = Forecaster(client, asked, ProfileBook())
         policy = policy_named(start.policy, start.config.settings.rules)
-        yield Explainer(policy, forecaster.forecast)
+        waits = KeptWaits(spool)
+        yield Explainer(policy, forecaster.forecast, waits.book, waits.keep)
 
 
 def run_local(

@@ -42,6 +42,7 @@ def wait_document(wait: WaitEstimate | None) -> Json:
         "lower_s": _finite(wait.lower_s),
         "upper_s": _finite(wait.upper_s),
         "jobs_before": wait.jobs_before,
+        "calibrated_on": wait.calibrated_on,
     }
 
 

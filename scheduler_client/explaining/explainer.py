@@ -13,7 +13,8 @@ from scheduler_client.explaining.documents import (
     waiting_document,
 )
 from scheduler_client.explaining.history import History
-from scheduler_client.explaining.wait import wait_estimate
+from scheduler_client.explaining.wait import WaitEstimate, wait_estimate, wait_estimates
+from scheduler_client.explaining.wait_book import WaitBook
 from scheduler_client.explaining.whatif import Imagined, imagined_view, whatif_document
 from scheduler_client.jobs.submission import Submission, checked_submission
 from scheduler_client.loop import Cycle
@@ -50,20 +51,40 @@ class Explainer:
         The one that decides.
     forecast : callable
         View and jobs per card to predictions; called from the threads that ask.
+    waits : WaitBook, optional
+        What is known from the past of how long jobs wait.
+    keep : callable
+        Told the time of each cycle, when `waits` has seen it.
     """
 
-    def __init__(self, policy: Policy, forecast: Forecast) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        forecast: Forecast,
+        waits: WaitBook | None = None,
+        keep: Callable[[float], None] = lambda _now: None,
+    ) -> None:
         self._policy, self._forecast = policy, forecast
         self._lock = threading.Lock()
         self._asking = threading.Lock()  # one what-if at a time: each decides twice
         self._cycle: Cycle | None = None
         self._history = History()
+        self._waits = WaitBook() if waits is None else waits
+        self._keep = keep
 
     def observe(self, cycle: Cycle) -> None:
         """Take in a cycle."""
         with self._lock:
             self._cycle = cycle
             self._history.observe(cycle.decision, cycle.view.now)
+            decision, view, predictions = cycle.decision, cycle.view, cycle.predictions
+            self._waits.observe(
+                view.now,
+                [one.job_id for one in decision.waiting],
+                [one.job_id for one in decision.admissions],
+                lambda: wait_estimates(decision.waiting, view, predictions),
+            )
+        self._keep(cycle.view.now)
 
     def why(self, job_id: str) -> Json:
         """Return why a job waits, or where it runs, with its history; None if it is unknown."""
@@ -77,9 +98,7 @@ class Explainer:
             return None
         is_running = any(r.job_id == job_id for card in cycle.cards for r in card.residents)
         state = "waiting" if waiting is not None else "running" if is_running else "ended"
-        decided, wait = cycle.decision.waiting, None
-        if waiting is not None:
-            wait = wait_estimate(decided, job_id, cycle.view, cycle.predictions)
+        wait = None if waiting is None else self._wait(cycle, job_id)
         return {
             "job_id": job_id,
             "time": cycle.view.now,
@@ -116,7 +135,16 @@ class Explainer:
             if self._policy.asks:
                 alone = ClusterView(view.now, view.cards, (pending,), view.running, view.queues)
                 predictions |= self._forecast(alone, self._policy.max_jobs_per_card)
-            return whatif_document(Imagined(view, pending, predictions), self._policy)
+            imagined = Imagined(view, pending, predictions)
+            return whatif_document(imagined, self._policy, self._corrected)
+
+    def _wait(self, cycle: Cycle, job_id: str) -> WaitEstimate | None:
+        found = wait_estimate(cycle.decision.waiting, job_id, cycle.view, cycle.predictions)
+        return None if found is None else self._corrected(found, job_id, cycle.view.now)
+
+    def _corrected(self, estimate: WaitEstimate, job_id: str, now: float) -> WaitEstimate:
+        with self._lock:
+            return self._waits.corrected(estimate, job_id, now)
 
 
 def _pending(document: object, now: float) -> PendingJob:

@@ -64,7 +64,9 @@ def _waiting(waiting: Answer, wait: Answer | None) -> list[str]:
         return [*lines, "  it will not start as things are"]
     before = f"{wait['jobs_before']} jobs before it"
     span = {"value": wait["value_s"], "lower": wait["lower_s"], "upper": wait["upper_s"]}
-    return [*lines, f"  starts in {_range(span)}; {before}"]
+    past = wait["calibrated_on"]
+    ground = f"as {past} waits before went" if past else "by predicted runtimes alone"
+    return [*lines, f"  starts in {_range(span)}, {ground}; {before}"]
 
 
 def _placed(placed: Answer) -> list[str]:

@@ -25,15 +25,19 @@ class WaitEstimate:
     ----------
     value_s, lower_s, upper_s : float
         With jobs before it as long as predicted, at their lower, and at their upper end;
-        `upper_s` is infinite where one of them may run for ever.
+        `upper_s` is infinite where one of them may run for ever. Or the ends as past waits have
+        them.
     jobs_before : int
         Waiting jobs that had their turn before it.
+    calibrated_on : int
+        Past waits that the interval rests on (see ``wait_correction``); 0: on none.
     """
 
     value_s: float
     lower_s: float
     upper_s: float
     jobs_before: int
+    calibrated_on: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,25 @@ class _Span:
 def wait_estimate(
     waiting: Sequence[Waiting], job_id: str, view: ClusterView, predictions: Predictions
 ) -> WaitEstimate | None:
-    """Return when a job will start; None where it never will as things are.
+    """Return when a job will start; None where it never will as things are. See `wait_estimates`.
+
+    Parameters
+    ----------
+    waiting : sequence of Waiting
+        In the order of their turns.
+    """
+    upto = []
+    for one in waiting:
+        upto.append(one)
+        if one.job_id == job_id:
+            break
+    return wait_estimates(upto, view, predictions).get(job_id)
+
+
+def wait_estimates(
+    waiting: Sequence[Waiting], view: ClusterView, predictions: Predictions
+) -> dict[str, WaitEstimate]:
+    """Return when each waiting job will start, by job id; left out is who never will as it is.
 
     The waiting jobs get cards in the order of this cycle's turns, as cards come free, each for
     as long as is predicted. Left out is what nobody knows, or is decided later: new jobs, other
@@ -76,46 +98,39 @@ def wait_estimate(
     waiting : sequence of Waiting
         In the order of their turns.
     """
-    reasons = {one.job_id: one.reason for one in waiting}
-    if job_id not in reasons or reasons[job_id] in HOPELESS:
-        return None
     pending = {one.job.job_id: one for one in view.pending}
-    before = []
-    for one in waiting:
-        if one.job_id == job_id:
-            break
-        if one.reason not in HOPELESS:
-            before.append(pending[one.job_id])
-    queue = [*before, pending[job_id]]
-    lower, value, upper = (
-        _start_s(queue, view, predictions, _Span(end)) for end in ("lower", "value", "upper")
-    )
-    if value is None or lower is None or upper is None:
-        return None
-    return WaitEstimate(max(lower, min(value, upper)), lower, max(value, upper), len(before))
+    queue = [pending[one.job_id] for one in waiting if one.reason not in HOPELESS]
+    ends = [_starts_s(queue, view, predictions, _Span(end)) for end in ("lower", "value", "upper")]
+    return {
+        one.job.job_id: WaitEstimate(
+            max(lower, min(value, upper)), lower, max(value, upper), before
+        )
+        for before, (one, lower, value, upper) in enumerate(zip(queue, *ends, strict=False))
+    }
 
 
-def _start_s(
+def _starts_s(
     queue: Sequence[PendingJob], view: ClusterView, predictions: Predictions, span: _Span
-) -> float | None:
-    """Return after how long the last of `queue` gets its cards."""
+) -> list[float]:
+    """Return after how long each of `queue` gets its cards, up to the first that never does."""
     free, ends = _cards_free(view, span)
-    now_s = 0.0
+    now_s, starts_s = 0.0, list[float]()
     for pending in queue:
         job = pending.job
         model = pending.gpu_model or max(free, key=lambda m: (free[m], m), default="")
         while free.get(model, 0) < job.gpus:
             if not ends:
-                return None
+                return starts_s
             now_s, freed = heappop(ends)
             free[freed] += 1
             if pending.gpu_model is None:
                 model = max(free, key=lambda m: (free[m], m))
         free[model] -= job.gpus
+        starts_s.append(now_s)
         runtime = predictions.get(job.job_id, NO_FORECAST).runtime
         for _ in range(job.gpus):
             heappush(ends, (now_s + span.runtime_s(pending, runtime), model))
-    return now_s
+    return starts_s
 
 
 def _cards_free(view: ClusterView, span: _Span) -> tuple[dict[str, int], list[tuple[float, str]]]:

@@ -1,5 +1,6 @@
 """What would happen to a job that has not been submitted, and through it to others."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from data.wire import Json
@@ -8,11 +9,14 @@ from scheduler_client.explaining.documents import (
     wait_document,
     waiting_document,
 )
-from scheduler_client.explaining.wait import wait_estimate
+from scheduler_client.explaining.wait import WaitEstimate, wait_estimate
 from scheduler_client.policy.decisions import Decision
 from scheduler_client.policy.policies import Policy
 from scheduler_client.policy.predictions import NO_FORECAST, Predictions
 from scheduler_client.policy.view import ClusterView, PendingJob
+
+Correct = Callable[[WaitEstimate, str, float], WaitEstimate]
+"""Estimate, job id and moment to what the past makes of it, as ``WaitBook.corrected``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ def imagined_view(view: ClusterView, pending: PendingJob) -> ClusterView:
     return replace(view, pending=(*view.pending, pending))
 
 
-def whatif_document(imagined: Imagined, policy: Policy) -> dict[str, Json]:
+def whatif_document(imagined: Imagined, policy: Policy, correct: Correct) -> dict[str, Json]:
     """Return where a job would run and when, how slow, and what it would do to others.
 
     The policy decides twice, with the job and without it; nothing else is different.
@@ -42,6 +46,7 @@ def whatif_document(imagined: Imagined, policy: Policy) -> dict[str, Json]:
     admission = next((a for a in after.admissions if a.job_id == job_id), None)
     waiting = next((w for w in after.waiting if w.job_id == job_id), None)
     wait = wait_estimate(after.waiting, job_id, view, imagined.predictions)
+    wait = None if wait is None else correct(wait, job_id, view.now)
     runtime = imagined.predictions.get(job_id, NO_FORECAST).runtime
     slowdown = None if admission is None else admission.slowdown
     return {

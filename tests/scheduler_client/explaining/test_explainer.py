@@ -71,6 +71,25 @@ def test_why_gives_reason_evidence_step_and_wait(explainer, busy, a_pending):
     assert "more than is tolerated" in why_text(found)
 
 
+def test_the_wait_is_corrected_by_how_long_others_waited(explainer, busy, a_card, a_pending):
+    def estimated(job_id):
+        seen(explainer, *busy, a_pending(job_id, gpu_mem_mib=100), now=100.0)
+        return explainer.why(job_id)["wait"]
+
+    plain = estimated("0")
+    for number in range(60):
+        estimated(f"{number}")
+        job = a_pending(f"{number}", gpu_mem_mib=100)
+        seen(explainer, (a_card("gpu9"),), (), job, now=120.0)  # it starts
+    found = estimated("last")
+    assert (plain["calibrated_on"], found["calibrated_on"]) == (0, 60)
+    assert plain["value_s"] == found["value_s"] == 200.0
+    assert found["lower_s"] < 20.0 < found["upper_s"]
+    assert "as 60 waits before went" in why_text(explainer.why("last"))
+    asked_for = explainer.whatif(asked(gpu_mem_mib=8000))
+    assert asked_for["wait"]["calibrated_on"] == 60
+
+
 def test_history_tells_stretches_of_equal_reasons(explainer, busy, a_card, a_pending):
     cards, running = busy
     for now, slowdown in ((1.0, 1.7), (2.0, 1.8), (3.0, 1.8)):

@@ -54,7 +54,9 @@ def test_why_is_answered_on_the_command_line(port):
 
 def test_explain_is_answered_on_the_command_line(port):
     assert "on gpu0, alone" in run("explain", "1").output
-    assert json.loads(run("explain", "1", "--json").output)["card_ids"] == ["gpu0"]
+    found = json.loads(run("explain", "1", "--json").output)
+    assert found["card_ids"] == ["gpu0"]
+    assert found == answer_of(port, "/explain/1")
 
 
 def test_whatif_is_answered_on_the_command_line(port):
@@ -71,7 +73,10 @@ def test_whatif_is_answered_on_the_command_line(port):
         "t.py",
     )
     assert "it will not start as things are" in run(*words).output
-    assert json.loads(run(*words[:7], "--json", *words[7:]).output)["starts_now"] is False
+    found = json.loads(run(*words[:7], "--json", *words[7:]).output)
+    assert found["starts_now"] is False
+    question = {"user": "ada", "queue": "research", "job_key": "python t.py", "gpus": 3}
+    assert found == answer_of(port, "/whatif", question)
 
 
 def test_a_job_that_is_unknown_is_named(port):
