@@ -56,15 +56,16 @@ class RunningAnswers:
             return {}
         self._next_s = self._clock() + self._settings.fresh_s
         known = self._asked_at
-        self._asked_at = {_run(job): known.get(_run(job), 0.0) for job in running}
+        runs = [_run(job) for job in running]
+        self._asked_at = {run: known.get(run, 0.0) for run in runs}
         due = self._due(running, now)
         return self._answers(due, running, now, asking) if due else {}
 
     def _due(self, running: Sequence[RunningJob], now: float) -> Sequence[RunningJob]:
         """Return the jobs that have lasted notably longer than when they were asked about."""
         grown = []
-        for job in running:
-            asked_at, elapsed = self._asked_at[_run(job)], elapsed_s(job, now)
+        for job, asked_at in zip(running, self._asked_at.values(), strict=True):
+            elapsed = elapsed_s(job, now)
             least = max(GROWTH * asked_at, asked_at + self._settings.fresh_s)
             if elapsed > least and job.request is not None and not job.is_stopping:
                 grown.append((asked_at / elapsed, job))

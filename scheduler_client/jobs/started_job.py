@@ -29,6 +29,7 @@ class StartedJob:
     is_stopping: bool = False
     request: JobRequest = field(init=False)
     runtime: Estimate | None = field(init=False)
+    _shown: RunningJob | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.request = self.job.submission.request(self.job.job_id, self.job.submit_time)
@@ -41,7 +42,21 @@ class StartedJob:
         return Starting(job.job_id, job.attempt, job.start_time or 0.0, self.note.to_json())
 
     def as_running(self, saved_time: float | None = None) -> RunningJob:
-        """Return the job as a policy sees it; `saved_time` is when its work was saved last."""
+        """Return the job as a policy sees it; `saved_time` is when its work was saved last.
+
+        The very same object as long as nothing changes: a cycle shows ten thousand of them.
+        """
+        shown = self._shown
+        if (
+            shown is None
+            or shown.saved_time != saved_time
+            or shown.runtime is not self.runtime
+            or shown.is_stopping is not self.is_stopping
+        ):
+            shown = self._shown = self._as_running(saved_time)
+        return shown
+
+    def _as_running(self, saved_time: float | None) -> RunningJob:
         submission, note = self.job.submission, self.note
         return RunningJob(
             job_id=self.job.job_id,
