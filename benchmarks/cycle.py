@@ -4,10 +4,10 @@ A prediction service is started on this machine with a made-up model of a site's
 ``serving_sample``), and the scheduler's loop as a process of its own: real spool, real HTTP, a
 cluster in memory. All but each hundredth card have one job already, of 200 kinds and 20 queues;
 1,000 jobs wait, a tenth of them gangs of four. Three cycles are timed: ``cold`` (nothing was asked
-before), ``starting`` (every answer is there, and every waiting job finds a place) and ``waiting``
-(every answer is there or stale, and nobody finds a place). Wall time is what counts; CPU time of
-the scheduler's process is shown beside it, for machines that do other things too. ``--sizes`` and
-``--jobs`` choose others than the documented ones.
+before), ``starting`` (answers are there, fresh or stale, and whoever started in the cycle before is
+made up for by a new job) and ``waiting`` (the new jobs want nearly a whole card). Wall time is what
+counts; CPU time of the scheduler's process is shown beside it, for machines that do other things
+too. ``--sizes`` and ``--jobs`` choose others than the documented ones.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ REACH_S, REACH_MB = 1.0, 120.0
 MODEL = "A100"
 LONGEST_S = 86_400.0
 REPEATS = 5
-MOST_CYCLES = 12
+MOST_CYCLES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Timing:
         ``cold``, ``starting`` and ``waiting``; medians, but for the cold one.
     answered : float
         Share of the jobs started in the cold cycle that a model had spoken of.
-    cycles_to_know : int
-        Cycles until all questions were answered.
+    cycles_to_know : int, optional
+        Cycles until a model had spoken of every job; None where `MOST_CYCLES` did not suffice.
     """
 
     cards: int
     jobs: int
     cycles: dict[str, dict[str, float]]
     answered: float
-    cycles_to_know: int
+    cycles_to_know: int | None
     rss_mb: float
     load_average: float
 
@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--models", type=Path, default=Path("build/bench/serving-models"))
     parser.add_argument("--scheduler", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -82,13 +83,19 @@ def main() -> None:
         timing = measured(asked.scheduler, asked.jobs, asked.url, asked.json.parent)
         asked.json.write_text(json.dumps(asdict(timing)))
         return
-    from benchmarks.cycle_report import report
+    from benchmarks.cycle_report import HEAD, report, row_lines
+    from benchmarks.cycle_service import running_service
 
-    with tempfile.TemporaryDirectory(prefix="colocast-cycle-") as folder:
-        from benchmarks.cycle_service import running_service
-
-        with running_service(Path(folder)) as url:
-            timings = [in_its_own_process(size, asked.jobs, url, folder) for size in asked.sizes]
+    timings = []
+    with (
+        tempfile.TemporaryDirectory(prefix="colocast-cycle-") as folder,
+        running_service(asked.models) as (url, keys),
+    ):
+        (Path(folder) / "keys.json").write_text(json.dumps(keys))
+        print(HEAD)
+        for size in asked.sizes:
+            timings.append(in_its_own_process(size, asked.jobs, url, folder))
+            print(row_lines(timings[-1]), flush=True)
     report(timings, asked.json)
 
 
@@ -115,16 +122,13 @@ def measured(cards: int, jobs: int, url: str, folder: Path) -> Timing:
     gc.freeze()
     cold, cycle = timed(loop.cycle)
     levels = [admission.level for admission in cycle.decision.admissions]
-    known = 1
-    while not all(f.level == "model" for f in cycle.predictions.values()) and known < MOST_CYCLES:
-        _submit(parts, jobs - _pending(parts), names, chance)
-        cycle = loop.cycle()
-        known += 1
+    known = _cycles_to_know(loop, cycle, lambda: _fill(parts, jobs, names, chance))
     starting, waiting = [], []
     for _ in range(REPEATS):
-        _submit(parts, jobs - _pending(parts), names, chance)
+        _fill(parts, jobs, names, chance)
         starting.append(timed(loop.cycle)[0])
-    _submit(parts, jobs - _pending(parts), names, chance, gpu_mem_mib=80_000)
+    _fill(parts, jobs, names, chance, gpu_mem_mib=80_000)
+    _cycles_to_know(loop, loop.cycle(), lambda: None)
     waiting += [timed(loop.cycle)[0] for _ in range(REPEATS)]
     return Timing(
         cards=cards,
@@ -139,6 +143,16 @@ def measured(cards: int, jobs: int, url: str, folder: Path) -> Timing:
         rss_mb=_rss_mb(),
         load_average=os.getloadavg()[0],
     )
+
+
+def _cycles_to_know(loop, cycle, fill: Callable[[], None]) -> int | None:
+    """Go on until a model has spoken of every job that waits; return after how many cycles."""
+    for count in range(1, MOST_CYCLES + 1):
+        if all(forecast.level == "model" for forecast in cycle.predictions.values()):
+            return count
+        fill()
+        cycle = loop.cycle()
+    return None
 
 
 def timed(cycle):
@@ -247,6 +261,11 @@ def _who(chance: random.Random) -> tuple[str, str]:
 
 def _memory(keys: Sequence[str], key: str) -> int:
     return 2_000 + 500 * (keys.index(key) % 40)
+
+
+def _fill(parts, jobs: int, *args, **fields) -> None:
+    """Submit so many that `jobs` wait."""
+    _submit(parts, jobs - _pending(parts), *args, **fields)
 
 
 def _submit(

@@ -13,20 +13,24 @@ from benchmarks.cycle import REACH_MB, REACH_S, Timing
 HEAD = "cards   cycle      wall (s)  CPU (s)  predict (s)  decide (s)  jobs started  RSS (MB)"
 
 
+def row_lines(timing: Timing) -> str:
+    """Return what is printed of one size."""
+    lines = [
+        f"{timing.cards:6d}  {name:9s} {c['wall_s']:9.3f} {c['cpu_s']:8.3f}"
+        f" {c['predict_s']:12.3f} {c['decide_s']:11.3f} {c['started']:13.0f} {timing.rss_mb:9.1f}"
+        for name, c in timing.cycles.items()
+    ]
+    known = timing.cycles_to_know
+    said = (
+        f"        a model had spoken of {timing.answered:.2f} of the jobs started in the cold"
+        f" cycle, of all that waited {'never' if known is None else f'after {known} cycles'};"
+        f" load average {timing.load_average:.1f}"
+    )
+    return "\n".join([*lines, said])
+
+
 def report(timings: Sequence[Timing], path: Path) -> None:
-    """Print the table, write JSON and a plot beside it."""
-    print(HEAD)
-    for t in timings:
-        for name, c in t.cycles.items():
-            print(
-                f"{t.cards:6d}  {name:9s} {c['wall_s']:9.3f} {c['cpu_s']:8.3f}"
-                f" {c['predict_s']:12.3f} {c['decide_s']:11.3f} {c['started']:13.0f}"
-                f" {t.rss_mb:9.1f}"
-            )
-        print(
-            f"        answered in the cold cycle: {t.answered:.2f} of the jobs started; all after"
-            f" {t.cycles_to_know} cycles; load average {t.load_average:.1f}"
-        )
+    """Print what was reached, write JSON and a plot beside it."""
     first, last = timings[0], timings[-1]
     allowed = _n_log_n(last.cards) / _n_log_n(first.cards)
     held = {f"{name}_wall_s": (last.cycles[name]["wall_s"], REACH_S) for name in last.cycles} | {
