@@ -44,7 +44,7 @@ fuzz: $(VENV)/.ready ## the service under schemathesis, against its own OpenAPI 
 	pytest -q -m fuzz
 
 test-properties: $(VENV)/.ready ## properties of scheduling with 2,000 examples each (EXAMPLES=N: others)
-	COLOCAST_EXAMPLES=$(or $(EXAMPLES),2000) pytest -q -n 2 tests/scheduler_client/policy/test_safety.py tests/scheduler_client/policy/test_policy_battery.py tests/scheduler_client/policy/test_quota.py tests/scheduler_client/test_machine.py
+	COLOCAST_EXAMPLES=$(or $(EXAMPLES),2000) pytest -q -n 2 tests/scheduler_client/policy/test_safety.py tests/scheduler_client/policy/test_policy_battery.py tests/scheduler_client/policy/test_quota.py tests/scheduler_client/test_machine.py tests/scheduler_client/replay/test_policy_properties.py
 
 test-chaos: $(VENV)/.ready ## kills real processes and checks that nothing is lost
 	pytest -q -m chaos

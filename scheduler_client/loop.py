@@ -13,7 +13,7 @@ from scheduler_client.events import log_event, log_fault
 from scheduler_client.forecast.degrade import Forecaster
 from scheduler_client.forecast.remembered import Remembered
 from scheduler_client.jobs.delivery import Delivery
-from scheduler_client.jobs.finishing import RESUBMITTED, finished_job, lost_run
+from scheduler_client.jobs.finishing import RESUBMITTED, finished_job, lost_run, memory_overshoot
 from scheduler_client.jobs.job_forms import (
     eviction_fields,
     launch,
@@ -273,6 +273,9 @@ class SchedulerLoop:
             runtime_s=round(finished.runtime_s, 3),
             resubmitted=resubmit,
         )
+        over = memory_overshoot(finished, () if note is None else note.mem_mib)
+        if over:
+            log_fault("memory_overshoot", job_id=finished.job_id, attempt=finished.attempt, **over)
         return finished
 
     def _is_resubmitted(self, finished: FinishedJob) -> bool:

@@ -1,6 +1,6 @@
 """A run that ended as the finished job that is reported; always one that the log accepts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -46,6 +46,22 @@ def finished_job(job: SpooledJob, run: EndedRun, note: PlacementNote | None) -> 
         prediction_source=None if slowdown is None else slowdown.source,
         model_version=None if slowdown is None else slowdown.model_version,
     )
+
+
+def memory_overshoot(finished: FinishedJob, reserved_mib: Sequence[int]) -> dict[str, int]:
+    """Return ``reserved_mib`` and ``peak_mib`` of a job that used more than that; else nothing.
+
+    Nobody enforces on a shared card what was reserved: the neighbour may have paid for it.
+
+    Parameters
+    ----------
+    reserved_mib : sequence of int
+        On each of its cards (MiB); together they count, as a peak may be that of all of them.
+    """
+    peak_mib, reserved = finished.signals.get("gpu_mem_peak_mib", 0.0), sum(reserved_mib)
+    if not reserved_mib or peak_mib <= reserved:
+        return {}
+    return {"reserved_mib": reserved, "peak_mib": round(peak_mib)}
 
 
 def lost_run(job: SpooledJob, last_seen_time: float) -> EndedRun:

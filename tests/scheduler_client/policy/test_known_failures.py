@@ -277,14 +277,15 @@ def test_volcano_5805_a_gang_is_never_below_its_size():
         assert all(held[job] == len(world.running[job].card_ids) for job in held)
 
 
-def test_volcano_3729_two_queues_do_not_reclaim_each_other():
-    queues = tuple(Queue(name, 2, "all", reclaims=Whom.ANY) for name in ("a", "b"))
-    world = World(4, queues)
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_volcano_3729_and_3869_two_queues_do_not_reclaim_each_other(gpus):
+    queues = tuple(Queue(name, 2 * gpus, "all", reclaims=Whom.ANY) for name in ("a", "b"))
+    world = World(4 * gpus, queues)
     for _ in range(4):
-        world.submit("a", 400.0)
+        world.submit("a", 400.0, gpus=gpus)
     world.cycle()
     for _ in range(4):
-        world.submit("b", 400.0)
+        world.submit("b", 400.0, gpus=gpus)
     for _ in range(12):
         world.step(10.0)
     assert len(world.past) == 2

@@ -17,6 +17,7 @@ from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.reclaiming import ReclaimRules
 from scheduler_client.replay.simulation import Costs
 from scheduler_client.replay.victims import EvictionRules
+from tests.scheduler_client.policy.situations import examples
 
 CARDS = 4
 SLOW = np.array([[1.1, 1.9, 1.0], [1.6, 1.4, 1.2], [1.3, 1.1, 1.7]])
@@ -48,7 +49,11 @@ JOB = st.tuples(
 
 @pytest.mark.parametrize("name", POLICIES)
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    examples(60),
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        *examples(60).suppress_health_check,
+    ],
 )
 @given(jobs=st.lists(JOB, min_size=1, max_size=25))
 def test_log_of_any_trace_holds_and_is_the_same_again(toy_replay, name, jobs):
