@@ -8,11 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from data.domain import Estimate, JobRequest, Resident, Source
-from scheduler_client.policy.decisions import ALONE, Level
+from scheduler_client.baselines.shortest import GroupMeans
+from scheduler_client.policy.decisions import ALONE, Eviction, Level
 from scheduler_client.policy.policies import Policy
 from scheduler_client.policy.predictions import CardClass, Colocation, JobForecast
 from scheduler_client.policy.usage import Usage, held_gpus
-from scheduler_client.policy.view import CardState, ClusterView, PendingJob, Queue, RunningJob
+from scheduler_client.policy.view import (
+    CardState,
+    ClusterView,
+    PastEviction,
+    PendingJob,
+    Queue,
+    Reservation,
+    RunningJob,
+    Whom,
+)
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.trace import Floats
 
@@ -64,8 +74,9 @@ class PairForecasts:
 class LivePolicy:
     """Drives a policy of ``scheduler_client.policy.policies`` in a replay.
 
-    Queues have their nominal quotas and one cohort, in which they borrow without limit. The
-    runtime of a job is not predicted.
+    Queues have their nominal quotas and one cohort, in which they borrow without limit, and take
+    back what is theirs (``reclaimWithinCohort: Any``). The runtime of a job is predicted once, when
+    it arrives, as in all replays: by the mean of its group, with an interval that says nothing.
 
     Parameters
     ----------
@@ -91,50 +102,84 @@ class LivePolicy:
         }
         self._pending: dict[int, PendingJob] = {}
         self._running: dict[int, RunningJob] = {}
+        self._runtime: dict[int, Estimate] = {}
+        self._means = GroupMeans(simulation.trace)
+        self._kept: tuple[Reservation, ...] = ()
+        self._past: list[PastEviction] = []
         self._index = {job_id: job for job, job_id in enumerate(simulation.trace.job_ids)}
         self._usage = Usage(0.0)
         names = zip(simulation.trace.queues, simulation.site.quotas, strict=True)
-        self._queues = tuple(Queue(name, quota, COHORT) for name, quota in names)
+        self._queues = tuple(Queue(name, quota, COHORT, reclaims=Whom.ANY) for name, quota in names)
 
     def submitted(self, job: int) -> None:
         """Take in a job that has arrived."""
+        self._runtime[job] = _guess(self._means.runtime_s(job))
         self._pending[job] = PendingJob(self._request(job))
 
     def finished(self, job: int) -> None:
         """Take note that a job has left its cards."""
-        job_id = self._simulation.trace.job_ids[job]
-        mem_mib = self._mem_mib(job)
-        for card_id in self._running[job].card_ids:
-            card = self._cards[card_id]
-            left = tuple(r for r in card.residents if r.job_id != job_id)
-            freed = card.free_mem_mib + mem_mib
-            self._cards[card_id] = replace(card, residents=left, free_mem_mib=freed)
         self._charge()
-        del self._running[job]
+        self._leave(job)
+        self._means.observe(job)
+        job_id = self._simulation.trace.job_ids[job]
+        self._past = [eviction for eviction in self._past if eviction.job_id != job_id]
+        del self._runtime[job]
 
     def schedule(self) -> None:
-        """Make a view, ask the policy, and start what it admits."""
+        """Make a view, ask the policy, start what it admits, and evict whom it says."""
         self._charge()
         if not self._pending:
             return
         decision = self._policy.decide(self._view(), self._predictions())
+        self._kept = decision.reservations
         for admission in decision.admissions:
             self._start(self._index[admission.job_id], admission.card_ids)
+        for eviction in decision.evictions:
+            self._evict(eviction)
+        if decision.evictions:
+            self._simulation.wake(self._simulation.now)  # as the loop's next cycle
+
+    def _evict(self, eviction: Eviction) -> None:
+        simulation = self._simulation
+        for victim in eviction.victims:
+            job = self._index[victim]
+            simulation.evict(job, f"for {eviction.job_id}")
+            self._leave(job)
+            self._past.append(PastEviction(victim, eviction.job_id, simulation.now))
+            attempt = simulation.evictions[job] + 1
+            self._pending[job] = PendingJob(self._request(job), attempt=attempt)
+
+    def _leave(self, job: int) -> None:
+        job_id, mem_mib = self._simulation.trace.job_ids[job], self._mem_mib(job)
+        for card_id in self._running.pop(job).card_ids:
+            card = self._cards[card_id]
+            left = tuple(r for r in card.residents if r.job_id != job_id)
+            freed = card.free_mem_mib + mem_mib
+            self._cards[card_id] = replace(card, residents=left, free_mem_mib=freed)
 
     def _view(self) -> ClusterView:
         return ClusterView(
             now=self._simulation.now,
             cards=tuple(self._cards.values()),
             pending=tuple(self._pending.values()),
-            running=tuple(self._running.values()),
+            running=tuple(self._saved(job, running) for job, running in self._running.items()),
             queues=self._queues,
             history_gpus=self._usage.gpus(self._half_life_s),
+            reservations=self._kept,
+            evictions=tuple(self._past),
         )
+
+    def _saved(self, job: int, running: RunningJob) -> RunningJob:
+        """Return a running job with when its work was saved last."""
+        lost_s = self._simulation.unsaved_s(job) * self._simulation.slowdown(job)
+        return replace(running, saved_time=self._simulation.now - lost_s)
 
     def _predictions(self) -> Mapping[str, JobForecast]:
         simulation = self._simulation
         return {
-            simulation.trace.job_ids[job]: self._by_workload[simulation.workload[job]]
+            simulation.trace.job_ids[job]: replace(
+                self._by_workload[simulation.workload[job]], runtime=self._runtime[job]
+            )
             for job in self._pending
         }
 
@@ -152,6 +197,8 @@ class LivePolicy:
             request.job_key,
             card_ids,
             self._simulation.now,
+            mem_mib=(self._mem_mib(job),) * len(card_ids),
+            runtime=self._runtime[job],
         )
 
     def _charge(self) -> None:
@@ -174,3 +221,7 @@ class LivePolicy:
             gpus=simulation.gpus[job],
             gpu_mem_mib=self._forecasts.mem_mib[workload],
         )
+
+
+def _guess(seconds: float) -> Estimate:
+    return Estimate(seconds, 0.0, seconds, "replay", Source.HEURISTIC, in_domain=False)

@@ -60,3 +60,36 @@ def test_sharing_by_the_loop_waits_less_than_fair_share_alone(toy_replay):
     ours = replayed(toy_replay, jobs, live("colocate"), cards=2)
     alone = replayed(toy_replay, jobs, FairShare(), cards=2)
     assert sum(ours.first_start_s) < sum(alone.first_start_s)
+
+
+def test_a_queue_takes_back_its_nominal_quota(toy_replay):
+    """Queue 0 borrows all cards; what queue 1 is entitled to is freed for it within the event."""
+    jobs = [(0, 1000, 1, 0, 0), (1, 1000, 1, 0, 0), (50, 100, 1, 1, 1)]
+    simulation = replayed(toy_replay, jobs, live("colocate", BAD), cards=2, quotas=(1, 1))
+    assert simulation.first_start_s == [0, 1, 50]
+    assert simulation.evictions in ([1, 0, 0], [0, 1, 0])
+
+
+def test_an_evicted_job_starts_again_as_another_attempt_and_ends(toy_replay):
+    jobs = [(0, 1000, 2, 0, 0), (50, 100, 1, 1, 1)]
+    simulation = replayed(toy_replay, jobs, live("colocate", BAD), cards=2, quotas=(1, 1))
+    assert simulation.evictions == [1, 0]
+    assert simulation.finish_s[1] == 150
+    assert 1000 < simulation.finish_s[0] < float("inf")
+
+
+def test_cards_are_kept_for_a_gang_against_a_stream_of_small_jobs(toy_replay):
+    small = [(i * 40, 100, 1, 0, 0) for i in range(60)]
+    gang = (1, 100, 3, 0, 0)
+    jobs = sorted([*small, gang])
+    simulation = replayed(toy_replay, jobs, live("colocate", BAD), cards=3)
+    assert simulation.first_start_s[jobs.index(gang)] < 1500
+
+
+def test_a_job_is_charged_for_all_the_time_that_it_holds_a_card(toy_replay):
+    """Queue 0 has had the card, so that queue 1, which comes later, goes before it."""
+    jobs = [(0, 100, 1, 0, 0), (10, 50, 1, 0, 0), (20, 50, 1, 1, 0)]
+    policy = live("colocate", BAD)
+    simulation = replayed(toy_replay, jobs, policy, cards=1, quotas=(1, 0))
+    assert simulation.first_start_s[0] == 0
+    assert sum(policy._usage.gpu_time_s.values()) == pytest.approx(200.0, rel=0.01)
