@@ -1,8 +1,9 @@
 """Our policy in the replay: share by predicted slowdown, evict who had enough, keep quotas.
 
-It decides as the live policy of the same name (tolerance by pressure, quota, shortest predicted
-GPU time first), on an index of cards instead of a view of all of them, since a replay makes
-hundreds of thousands of decisions. What it adds is preemption.
+It shares as the live policy of the same name (tolerance by pressure, nominal quotas), on an index
+of cards instead of a view of all of them, since a replay makes hundreds of thousands of decisions.
+Its order is another: least attained GPU time by levels, then shortest predicted; and by these it
+evicts.
 """
 
 from dataclasses import dataclass, field
