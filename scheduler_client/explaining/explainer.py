@@ -1,6 +1,7 @@
 """Answers questions about the running scheduler, from what its cycles have shown."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ from scheduler_client.policy.view import ClusterView, PendingJob
 
 NEW_JOB = "what-if"
 """The job id of a job that has not been submitted."""
+
+PAUSE = 10.0
+"""Estimating all waits, which takes 0.1 s at 10,000 cards, rests for so many times as long."""
 
 Forecast = Callable[[ClusterView, int], Predictions]
 
@@ -55,6 +59,8 @@ class Explainer:
         What is known from the past of how long jobs wait.
     keep : callable
         Told the time of each cycle, when `waits` has seen it.
+    clock : callable
+        Returns monotonic seconds.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Explainer:
         forecast: Forecast,
         waits: WaitBook | None = None,
         keep: Callable[[float], None] = lambda _now: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy, self._forecast = policy, forecast
         self._lock = threading.Lock()
@@ -70,21 +77,32 @@ class Explainer:
         self._cycle: Cycle | None = None
         self._history = History()
         self._waits = WaitBook() if waits is None else waits
-        self._keep = keep
+        self._keep, self._clock = keep, clock
+        self._next_s = float("-inf")
 
     def observe(self, cycle: Cycle) -> None:
         """Take in a cycle."""
         with self._lock:
             self._cycle = cycle
             self._history.observe(cycle.decision, cycle.view.now)
-            decision, view, predictions = cycle.decision, cycle.view, cycle.predictions
-            self._waits.observe(
-                view.now,
-                [one.job_id for one in decision.waiting],
-                [one.job_id for one in decision.admissions],
-                lambda: wait_estimates(decision.waiting, view, predictions),
-            )
+            self._learn(cycle)
         self._keep(cycle.view.now)
+
+    def _learn(self, cycle: Cycle) -> None:
+        """Let the waits be estimated, if that was not done a short while ago, and learnt from."""
+        decision, view, began_s = cycle.decision, cycle.view, self._clock()
+
+        def estimates() -> dict[str, WaitEstimate]:
+            found = wait_estimates(decision.waiting, view, cycle.predictions)
+            self._next_s = self._clock() + PAUSE * (self._clock() - began_s)
+            return found
+
+        self._waits.observe(
+            view.now,
+            [one.job_id for one in decision.waiting],
+            [one.job_id for one in decision.admissions],
+            estimates if began_s >= self._next_s else None,
+        )
 
     def why(self, job_id: str) -> Json:
         """Return why a job waits, or where it runs, with its history; None if it is unknown."""

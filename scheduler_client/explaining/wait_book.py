@@ -69,7 +69,11 @@ class WaitBook:
         self.has_learnt = False
 
     def observe(
-        self, now: float, waiting: Iterable[str], started: Iterable[str], estimates: Estimates
+        self,
+        now: float,
+        waiting: Iterable[str],
+        started: Iterable[str],
+        estimates: Estimates | None,
     ) -> None:
         """Take in a cycle.
 
@@ -81,7 +85,7 @@ class WaitBook:
             Job ids; a job that is evicted later waits anew.
         estimates : callable
             Returns what is estimated of all that wait, not corrected, by job id; called only when
-            one of them is due.
+            one of them is due. None: there is no time for that now.
         """
         for job_id in started:
             known = self._open.pop(job_id, None)
@@ -93,8 +97,8 @@ class WaitBook:
         for known in self._open.values():
             for told in known.told:
                 self._goes_on(told, now)
-        due = self.due(still, now)
-        found = estimates() if due else {}
+        due = [] if estimates is None else self.due(still, now)
+        found = estimates() if estimates is not None and due else {}
         for job_id in due:
             self._tell(job_id, now, found.get(job_id))
 

@@ -4,6 +4,7 @@ from data.domain import Estimate, Source
 from data.errors import SettingError
 from scheduler_client.explaining.explainer import Explainer
 from scheduler_client.explaining.texts import placement_text, whatif_text, why_text
+from scheduler_client.explaining.wait_book import WaitBook
 from scheduler_client.loop import Cycle
 from scheduler_client.policy.decide import PolicyRules
 from scheduler_client.policy.decisions import Level
@@ -51,7 +52,19 @@ def explainer():
     def forecasts(view, most_jobs):
         return {p.job.job_id: forecast(1.2) for p in view.pending}
 
-    return Explainer(POLICY, forecasts)
+    return Explainer(POLICY, forecasts, clock=lambda: 0.0)
+
+
+def test_waits_are_not_estimated_all_the_time(busy, a_pending):
+    """It took 2 s: in the next cycle there is no time for that, and 20 s later there is."""
+    moments = iter([0.0, 2.0, 2.0, 3.0, 22.0, 24.0, 24.0])
+    book = WaitBook()
+    explainer = Explainer(POLICY, lambda view, most: {}, book, clock=lambda: next(moments))
+    told = []
+    for job_id in ("1", "2", "3"):
+        seen(explainer, *busy, a_pending(job_id, gpu_mem_mib=8000), now=100.0)
+        told.append(job_id not in book.due([job_id], 100.0))
+    assert told == [True, False, True]
 
 
 def test_before_the_first_cycle_nothing_is_known(explainer):
