@@ -30,6 +30,7 @@ from pipelines.interference import training
 from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.labelling.audit import audited
+from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.registry import Registry
 from pipelines.registering.report import TrainingReport, provenance_facts
 from pipelines.retraining.challenge import LessonChallenger, answered
@@ -153,7 +154,9 @@ class Life:
         self.world, self.now, self.who = world, world.start_time, tuple(who)
         self.settings = Settings.from_mapping({"COLOCAST_HOME": str(home)}, home)
         home.mkdir(parents=True, exist_ok=True)
-        self.registry = Registry(self.settings.tracking_uri, self.settings.artifacts_path)
+        self.registry = Registry(
+            self.settings.tracking_uri, self.settings.artifacts_path, LoadedVersions()
+        )
         self.log = JobLog(self.settings.joblog_url)
         self.cpu_s: defaultdict[str, float] = defaultdict(float)
         self.drifts: list[tuple[float, str, Drift]] = []

@@ -14,6 +14,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 
 from data.errors import NoChampionError, RegistryError, shown
 from pipelines.registering.errors import registry_errors
+from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.mlflow_quiet import silence
 from pipelines.registering.origin import ORIGIN_FOLDER
 from pipelines.registering.report import TrainingReport
@@ -29,6 +30,7 @@ ROLLED_BACK = "colocast.rolled_back"  # tag: why a champion made way for the one
 PRUNED_TAG = "colocast.pruned_version"
 _SQLITE = "sqlite:///"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"
+_NO_VERSION = (_ABSENT, "INVALID_PARAMETER_VALUE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Registry:
         (``http…``; MLflow's own variables carry the credentials).
     artifacts_path : Path
         Where new experiments keep their files; a server has its own place and ignores it.
+    loaded : LoadedVersions, optional
+        Versions that need not be fetched again; without, `load` fetches each time.
 
     Raises
     ------
@@ -70,9 +74,11 @@ class Registry:
         If the store is out of reach.
     """
 
-    def __init__(self, tracking_uri: str, artifacts_path: Path) -> None:
+    def __init__(
+        self, tracking_uri: str, artifacts_path: Path, loaded: LoadedVersions | None = None
+    ) -> None:
         silence()
-        self._uri = tracking_uri
+        self._uri, self._loaded = tracking_uri, loaded
         self._artifacts = None if is_server(tracking_uri) else artifacts_path
         with self._errors("open the registry"), _first_use(tracking_uri):
             self._client = MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)
@@ -277,6 +283,12 @@ class Registry:
             kind = NoChampionError if alias_or_version == CHAMPION else RegistryError
             found = f"{name}: found no version with the alias {alias_or_version!r}"
             raise kind(f"{found}; train one (`colocast train`) or set it (`colocast promote`)")
+        known = version
+        if self._loaded is None:
+            return self._fetched(name, known)
+        return self._loaded.get(name, known, lambda: self._fetched(name, known))
+
+    def _fetched(self, name: str, version: str) -> Bundle:
         with tempfile.TemporaryDirectory(prefix="colocast-") as target:
             self.download(name, version, Path(target))
             return read_bundle(Path(target), f"{name}/{version}")
@@ -320,12 +332,14 @@ class Registry:
 
     def _version(self, name: str, version: str) -> ModelVersion:
         with self._errors(f"read {name}/{version}"):
-            found = {str(entry.version): entry for entry in self._all_versions(name)}
-        if version not in found:
-            raise RegistryError(
-                f"{name}: found no version {version!r}, wanted one of {shown(found) or 'none yet'}"
-            )
-        return found[version]
+            try:
+                return self._client.get_model_version(name, version)
+            except MlflowException as error:
+                if error.error_code not in _NO_VERSION:
+                    raise
+            found = [str(entry.version) for entry in self._all_versions(name)]
+        wanted = shown(found) or "none yet"
+        raise RegistryError(f"{name}: found no version {version!r}, wanted one of {wanted}")
 
     def _all_versions(self, name: str) -> list[ModelVersion]:
         found: list[ModelVersion] = []

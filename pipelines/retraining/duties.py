@@ -8,6 +8,7 @@ from data.errors import SettingError
 from data.settings import Settings
 from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_runs
 from pipelines.interference.lesson import InterferenceLesson
+from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.push import push
 from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
@@ -65,8 +66,10 @@ def duties(
     remote = is_server(settings.tracking_uri)
     run = RetrainRun(settings.tracking_uri, None if remote else settings.artifacts_path)
 
+    loaded = LoadedVersions()
+
     def registry() -> Registry:
-        return Registry(settings.tracking_uri, settings.artifacts_path)
+        return Registry(settings.tracking_uri, settings.artifacts_path, loaded)
 
     return {
         kind: Duty(

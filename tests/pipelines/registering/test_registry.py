@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from data.errors import BadModelError, NoChampionError, RegistryError
 from pipelines.registering.errors import registry_errors
+from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.registry import Registry
 from pipelines.registering.report import TrainingReport
 from serving.champions.files import bundle_digest, example_values, read_bundle
@@ -72,6 +73,22 @@ def test_registered_version_reads_back_as_it_was(registry, forest, report):
     assert bundle.version == f"{NAME}/1"
     assert (bundle.predict(ROWS) == forest.predict(ROWS)).all()
     assert bundle.tables["known"]["x"].tolist() == [1.0]
+
+
+def test_a_version_is_fetched_once_where_it_is_kept(settings, forest, report, monkeypatch):
+    kept = LoadedVersions()
+    registry = Registry(settings.tracking_uri, settings.artifacts_path, kept)
+    for _ in range(2):
+        registry.promote(NAME, registry.register(forest, report))
+    fetched, download = [], Registry.download
+    monkeypatch.setattr(
+        Registry, "download", lambda self, n, v, to: fetched.append(v) or download(self, n, v, to)
+    )
+    again = Registry(settings.tracking_uri, settings.artifacts_path, kept)
+    bundles = [each.load(NAME, alias) for each in (registry, again)
+               for alias in ("champion", "previous", "2")]  # fmt: skip
+    assert [bundle.version[-1] for bundle in bundles] == ["2", "1", "2"] * 2
+    assert fetched == ["2", "1"]
 
 
 def test_booster_registers_in_native_text(registry, report, tmp_path):
