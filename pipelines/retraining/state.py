@@ -43,10 +43,6 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
-    regime_since : int
-        Entry from which the last drift that led to an attempt probably began; 0 without one.
-    regime_rows : int
-        Evidence from that entry on, as of the last attempt.
     """
 
     jobs: int = 0
@@ -60,8 +56,6 @@ class KindState:
     drift: str = ""
     drift_since: int = 0
     drift_rows: int = 0
-    regime_since: int = 0
-    regime_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +97,7 @@ class RetrainRules:
         Seconds since the last attempt of the kind (>= 0).
     growth : float
         And no less than this share of all evidence so far (>= 0): what is known well needs
-        retraining rarely. A drift needs only `min_evidence` since it began, and no `min_jobs`;
-        what came since is known badly, so that as much evidence again suffices after it.
+        retraining rarely. A drift needs only `min_evidence` since it began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """
@@ -204,14 +197,11 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
 def ended(state: RetrainState, kind: str, now: float) -> RetrainState:
     """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
     before = state.kinds[kind]
-    regime = (before.drift_since, before.drift_rows) if before.drift else _regime(before)
     fresh = KindState(
         attempted_sequence=state.sequence,
         attempted_time=now,
         learnt=before.learnt + before.evidence,
         watched_since=state.sequence if before.drift else before.watched_since,
-        regime_since=regime[0],
-        regime_rows=regime[1] + before.evidence if regime[0] else 0,
     )
     return _with(state, kind, fresh)
 
@@ -262,20 +252,10 @@ def save_state(state: RetrainState, path: Path) -> None:
 def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
     if kind.drift and kind.drift_rows + kind.evidence >= rules.min_evidence:
         return Cause(kind.drift, kind.drift_since)
-    if kind.jobs < rules.min_jobs:
-        return None
-    found = f"{kind.evidence} new jobs to learn from"
     wanted = max(float(rules.min_evidence), rules.growth * kind.learnt)
-    if kind.evidence >= wanted:
-        return Cause(f"{found}, wanted {wanted:.0f}")
-    if kind.regime_since and kind.evidence >= max(rules.min_evidence, kind.regime_rows):
-        known = f"{kind.regime_rows} known since the drift at entry {kind.regime_since}"
-        return Cause(f"{found}, as many as were {known}", kind.regime_since)
+    if kind.jobs >= rules.min_jobs and kind.evidence >= wanted:
+        return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
     return None
-
-
-def _regime(kind: KindState) -> tuple[int, int]:
-    return kind.regime_since, kind.regime_rows
 
 
 def _with(state: RetrainState, name: str, kind: KindState) -> RetrainState:

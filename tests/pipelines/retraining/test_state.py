@@ -6,12 +6,10 @@ from data.domain import FinishedJob, ModelStructure, Outcome, Segment
 from data.errors import JobLogError
 from pipelines.retraining.state import (
     KINDS,
-    Cause,
     KindState,
     RetrainRules,
     RetrainState,
     begun,
-    drifted,
     due,
     ended,
     fatal,
@@ -64,20 +62,6 @@ def test_a_cause_is_used_up_by_one_attempt():
     again = state(JOB, JOB, JOB, start=first)
     assert "runtime" not in due(again, RULES, now=1059)
     assert "runtime" in due(again, RULES, now=1060)
-
-
-def test_after_a_drift_as_much_evidence_again_suffices():
-    rules = RetrainRules(min_jobs=2, min_evidence=2, cooldown_s=0, growth=1.0)
-    known = ended(state(*[JOB] * 20), "runtime", now=0)
-    changed = drifted(state(*[JOB] * 4, start=known), "runtime", Cause("drift", since=21), rows=4)
-    assert due(changed, rules, now=1)["runtime"] == Cause("drift", since=21)
-    after = ended(changed, "runtime", now=1)
-    assert "runtime" not in due(state(*[JOB] * 3, start=after), rules, now=2)
-    cause = due(state(*[JOB] * 4, start=after), rules, now=2)["runtime"]
-    words = "4 new jobs to learn from, as many as were 4 known since the drift at entry 21"
-    assert cause == Cause(words, since=21)
-    twice = ended(state(*[JOB] * 4, start=after), "runtime", now=2)
-    assert (twice.kinds["runtime"].regime_since, twice.kinds["runtime"].regime_rows) == (21, 8)
 
 
 def test_an_attempt_that_never_ends_is_told_apart_from_one_that_was_put_off():
