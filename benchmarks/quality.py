@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.quality_interference import interference_quality
-from benchmarks.quality_row import Row, row_facts
+from benchmarks.quality_row import HEADER, Row, row_facts, row_text
 from benchmarks.quality_runtime import runtime_quality
 from benchmarks.quality_structure import demand_quality, memory_quality
 
@@ -33,12 +33,12 @@ def main() -> None:
     folder = os.environ.get("COLOCAST_PUBLIC_DATA")
     if not folder:
         sys.exit("COLOCAST_PUBLIC_DATA must name the folder with the public sets")
+    sys.stdout.write(f"{HEADER}\n")
     rows = []
     for name in given.only or MODELS:
         for row in MODELS[name](Path(folder)):
             rows.append(row)
-            target = "" if row.target is None else f"  target {row.target:g}: {row.holds}"
-            sys.stdout.write(f"{row.value:9.4f} {row.unit:<6} {row.what}{target}\n")
+            sys.stdout.write(f"{row_text(row)}\n")
             sys.stdout.flush()
     given.json.parent.mkdir(parents=True, exist_ok=True)
     given.json.write_text(json.dumps([row_facts(row) for row in rows], indent=2) + "\n")

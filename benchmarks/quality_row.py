@@ -1,6 +1,10 @@
-"""One line of the table of prediction quality."""
+"""One line of the table of prediction quality: what was found beside what was to be reached."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+
+COVERAGE, COVERAGE_OFF, WORST = 0.90, 0.02, 0.80
+"""What a 90 % interval is to hold: this share give or take, and so much in the worst tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class Row:
         Whether it was reached.
     command : str
         That measures it alone.
+    baseline : float, optional
+        What the best trivial answer reaches.
     """
 
     what: str
@@ -26,23 +32,87 @@ class Row:
     target: float | None
     holds: bool | None
     command: str
+    baseline: float | None = None
 
 
-def at_least(what: str, value: float, target: float, command: str, unit: str = "R²") -> Row:
+def at_least(  # noqa: PLR0913, PLR0917 - one argument a column of the table
+    what: str,
+    value: float,
+    target: float,
+    command: str,
+    unit: str = "R²",
+    baseline: float | None = None,
+) -> Row:
     """Return a row whose target is a lower limit."""
-    return Row(what, value, unit, target, value >= target, command)
+    return Row(what, value, unit, target, value >= target, command, baseline)
 
 
-def at_most(what: str, value: float, target: float, command: str, unit: str) -> Row:
+def at_most(  # noqa: PLR0913, PLR0917 - one argument a column of the table
+    what: str,
+    value: float,
+    target: float,
+    command: str,
+    unit: str,
+    baseline: float | None = None,
+) -> Row:
     """Return a row whose target is an upper limit."""
-    return Row(what, value, unit, target, value <= target, command)
+    return Row(what, value, unit, target, value <= target, command, baseline)
 
 
-def plain(what: str, value: float, unit: str, command: str) -> Row:
+def plain(what: str, value: float, unit: str, command: str, baseline: float | None = None) -> Row:
     """Return a row without a target."""
-    return Row(what, value, unit, None, None, command)
+    return Row(what, value, unit, None, None, command, baseline)
+
+
+def interval_rows(what: str, found: Mapping[str, object], command: str) -> Iterator[Row]:
+    """Yield how many of a split's rows lie in their 90 % intervals: all, and the worst tenth.
+
+    Parameters
+    ----------
+    what : str
+    found : mapping
+        ``coverage_90`` and ``coverage_90_worst``, which is None where no group is large enough.
+    command : str
+    """
+    share = number(found, "coverage_90")
+    near = abs(share - COVERAGE) <= COVERAGE_OFF
+    yield Row(f"{what}, coverage of the 90 % interval", share, "share", COVERAGE, near, command)
+    if found.get("coverage_90_worst") is not None:
+        worst = number(found, "coverage_90_worst")
+        yield at_least(f"{what}, coverage, worst tenth", worst, WORST, command, "share")
+
+
+def number(found: Mapping[str, object], name: str) -> float:
+    """Return a metric as a number, NaN where it is undefined.
+
+    Examples
+    --------
+    >>> number({"r2": None, "n": 3}, "r2"), number({"r2": None, "n": 3}, "n")
+    (nan, 3.0)
+    """
+    value = found.get(name)
+    return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def row_facts(row: Row) -> dict[str, object]:
     """Return a row as it is stored."""
     return asdict(row)
+
+
+def row_text(row: Row) -> str:
+    """Return a row as a line of the printed table.
+
+    Examples
+    --------
+    >>> row_text(at_least("pairs", 0.91, 0.9, "colocast evaluate", baseline=0.4))
+    '   0.9100 R²      0.9 reached      0.4000  pairs'
+    >>> row_text(plain("pairs, MAE", 0.05, "", "colocast evaluate"))
+    '   0.0500           -                  -  pairs, MAE'
+    """
+    target = "-" if row.target is None else f"{row.target:g}"
+    holds = {True: "reached", False: "missed", None: ""}[row.holds]
+    baseline = "-" if row.baseline is None else f"{row.baseline:.4f}"
+    return f"{row.value:9.4f} {row.unit:<6} {target:>4} {holds:<7} {baseline:>11}  {row.what}"
+
+
+HEADER = f"{'value':>9} {'unit':<6} {'goal':>4} {'':<7} {'trivially':>11}  what"

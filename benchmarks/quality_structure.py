@@ -1,10 +1,9 @@
 """Memory on DLPerf and GPUMemNet, and demand on GPUMemNet: held-out rows, nested calibration."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import isnan
 from pathlib import Path
 
-from benchmarks.quality_row import Row, at_least, at_most, plain
+from benchmarks.quality_row import Row, at_least, at_most, interval_rows, number, plain
 from data.importers import dlperf, gpumemnet
 from pipelines.demand.evaluate import evaluate_demand
 from pipelines.memory.evaluate import evaluate_memory
@@ -12,7 +11,6 @@ from pipelines.memory.evaluate import evaluate_memory
 SEED = 7
 REACH_R2 = {"configuration": 0.97, "extrapolation": 0.96}
 REACH_UNDER, REACH_MARGIN = 0.05, 0.15
-REACH_COVERAGE, REACH_WORST = 0.88, 0.80
 REACH_SM_ACTIVE = 0.7
 EVALUATE = "colocast evaluate {model} --data {data}"
 
@@ -36,33 +34,22 @@ def demand_quality(folder: Path) -> Iterator[Row]:
     for found in evaluate_demand(runs, ("configuration", "family"), SEED):
         split = str(found["split"])
         what = f"demand, GPUMemNet, {split}"
+        baseline = number(found, "baseline_r2")
         if split.endswith("sm_active_mean"):
-            yield at_least(what, _number(found, "r2"), REACH_SM_ACTIVE, command)
+            r2 = number(found, "r2")
+            yield at_least(what, r2, REACH_SM_ACTIVE, command, baseline=baseline)
         else:
-            yield plain(what, _number(found, "r2"), "R²", command)
-        yield plain(f"{what}, best baseline", _number(found, "baseline_r2"), "R²", command)
-        yield from _interval_rows(what, found, command)
+            yield plain(what, number(found, "r2"), "R²", command, baseline)
+        yield from interval_rows(what, found, command)
 
 
 def _memory_rows(name: str, found: Mapping[str, object], command: str) -> Iterable[Row]:
     split = str(found["split"])
-    what, value = f"{name}, {split}", _number(found, "r2")
-    yield at_least(what, value, REACH_R2[split.split(":", maxsplit=1)[0]], command)
-    under, margin = _number(found, "under_rate"), _number(found, "upper_margin_median")
+    what, target = f"{name}, {split}", REACH_R2[split.split(":", maxsplit=1)[0]]
+    baseline = number(found, "baseline_r2")
+    yield at_least(what, number(found, "r2"), target, command, baseline=baseline)
+    under, margin = number(found, "under_rate"), number(found, "upper_margin_median")
     yield at_most(f"{what}, more than 5 % above the bound", under, REACH_UNDER, command, "share")
     yield at_most(f"{what}, bound above the answer (median)", margin, REACH_MARGIN, command, "")
-    yield plain(f"{what}, best baseline", _number(found, "baseline_r2"), "R²", command)
-    yield plain(f"{what}, a forest instead", _number(found, "reference_forest_r2"), "R²", command)
-    yield from _interval_rows(what, found, command)
-
-
-def _interval_rows(what: str, found: Mapping[str, object], command: str) -> Iterable[Row]:
-    share, worst = _number(found, "coverage_90"), _number(found, "coverage_90_worst")
-    yield at_least(f"{what}, coverage", share, REACH_COVERAGE, command, "share")
-    if not isnan(worst):  # where a group is large enough
-        yield at_least(f"{what}, coverage, worst tenth", worst, REACH_WORST, command, "share")
-
-
-def _number(row: Mapping[str, object], name: str) -> float:
-    value = row.get(name)
-    return float(value) if isinstance(value, int | float) else float("nan")
+    yield plain(f"{what}, a forest instead", number(found, "reference_forest_r2"), "R²", command)
+    yield from interval_rows(what, found, command)

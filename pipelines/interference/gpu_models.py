@@ -7,8 +7,9 @@ import pandas as pd
 
 from data.errors import SettingError
 from pipelines.interference.few_pairs import averaged, measured_positions
-from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
-from pipelines.metrics import r2
+from pipelines.interference.fit import KINDS, ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.judged import worst_coverage
+from pipelines.metrics import estimate_metrics, r2
 from pipelines.splits import Fold
 from serving.inference.interference import slowdown_estimates
 
@@ -34,8 +35,9 @@ def gpu_model_rows(
     -------
     list of dict
         ``split`` (``gpu_model/<name>``, with ``_k<n>`` as in the other splits), ``k``, ``n``,
-        ``r2``, ``r2_log``, ``mae``, and ``baseline_r2`` of each neighbour's mean slowdown on the
-        other GPU models; ``draws`` and ``r2_sd`` over the choices of pairs.
+        the keys of `estimate_metrics`, ``coverage_90_worst`` (of families) and ``baseline_r2`` of
+        each neighbour's mean slowdown on the other GPU models; ``draws`` and ``r2_sd`` over the
+        choices of pairs.
 
     Raises
     ------
@@ -66,18 +68,18 @@ def _draws(
         rest = np.setdiff1d(fold.test, shown)
         learnt = data.of_rows(np.sort(np.concatenate([fold.train, shown])))
         asked = labels.iloc[rest]
-        value = slowdown_estimates(uncalibrated_bundle(learnt, options, seed), asked)["value"]
-        yield _scores(asked, value, labels.iloc[fold.train])
+        bundle, _ = calibrated_bundle(learnt, options, seed, KINDS)
+        yield _scores(asked, slowdown_estimates(bundle, asked), labels.iloc[fold.train])
 
 
-def _scores(asked: pd.DataFrame, value: pd.Series, others: pd.DataFrame) -> dict[str, object]:
-    measured, predicted = (each.to_numpy(np.float64) for each in (asked["slowdown"], value))
+def _scores(
+    asked: pd.DataFrame, estimates: pd.DataFrame, others: pd.DataFrame
+) -> dict[str, object]:
+    measured = asked["slowdown"].to_numpy(np.float64)
     means = others.groupby("neighbour_key")["slowdown"].mean()
     trivial = asked["neighbour_key"].map(means).fillna(others["slowdown"].mean())
     return {
-        "n": len(asked),
-        "r2": r2(measured, predicted),
-        "r2_log": r2(np.log(measured), np.log(predicted)),
-        "mae": float(np.abs(measured - predicted).mean()),
+        **estimate_metrics(measured, estimates),
+        "coverage_90_worst": worst_coverage(measured, estimates, asked["family"]),
         "baseline_r2": r2(measured, trivial.to_numpy(np.float64)),
     }

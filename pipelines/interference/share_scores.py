@@ -53,6 +53,25 @@ def share_answers(
     return answers
 
 
+def commonest_classes(shares: pd.DataFrame) -> NDArray[np.intp]:
+    """Return what is answered without any model: the commonest class of all other families.
+
+    Parameters
+    ----------
+    shares : DataFrame, ``data.schemas.SHARE_LABELS``
+        Of two families at least.
+
+    Examples
+    --------
+    >>> shares = pd.DataFrame({"family": list("aabbb"), "share_label": [0.0, 0.0, 1.0, 1.0, 2.0]})
+    >>> commonest_classes(shares).tolist()
+    [1, 1, 0, 0, 0]
+    """
+    family, classes = shares["family"], shares["share_label"].astype("int64")
+    answers = {name: classes[family != name].mode().iloc[0] for name in family.unique()}
+    return family.map(answers).to_numpy(np.intp)
+
+
 def _profile_inputs(table: pd.DataFrame) -> Floats:
     jobs = effect_jobs(table, stand(table))
     memory = np.log2(table.reindex(columns=[MEMORY])[MEMORY].fillna(1.0).clip(lower=1.0))

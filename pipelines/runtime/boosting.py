@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import lightgbm
 import numpy as np
@@ -22,9 +23,11 @@ class Boosting:
         `penalty` is the L2 penalty on leaf values, in rows.
     smallest_leaf : int
         Rows a leaf needs; a twentieth of all rows where that is fewer.
+    loss : {"fair", "regression"}
+        As LightGBM names it; the second is the squared error.
     fair_c : float
-        Error of the log runtime from which on the loss grows linearly: a job that fails at once
-        must not pull down all that run for hours.
+        With the loss ``fair``, error of the log runtime from which on it grows linearly: a job
+        that fails at once must not pull down all that run for hours.
     most_alike : int
         Jobs of one batch that are learnt from.
     blend_jobs : float
@@ -37,6 +40,7 @@ class Boosting:
     learning_rate: float = 0.05
     penalty: float = 100.0
     smallest_leaf: int = 100
+    loss: Literal["fair", "regression"] = "fair"
     fair_c: float = 0.4
     most_alike: int = 3
     blend_jobs: float = 4.0
@@ -87,7 +91,7 @@ def _booster(
 
 def _params(n_rows: int, seed: int, boosting: Boosting) -> dict[str, float | str]:
     return {
-        "objective": "fair",
+        "objective": boosting.loss,
         "fair_c": boosting.fair_c,
         "num_leaves": boosting.leaves,
         "learning_rate": boosting.learning_rate,

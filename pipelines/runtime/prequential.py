@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pipelines.runtime.boosting import DEFAULT_BOOSTING, Boosting
 from pipelines.runtime.fit import FEWEST_JOBS, fitted_models
 from pipelines.runtime.rows import JobRows
 from serving.inference.bundle import Bundle
@@ -35,12 +36,13 @@ class Questions:
     elapsed_s: float = 0.0
 
 
-def prequential_estimates(
+def prequential_estimates(  # noqa: PLR0913, PLR0917 - one argument a choice
     finished: JobRows,
     questions: Mapping[str, Questions],
     every_s: float,
     seed: int,
     progress: Progress = iter,
+    boosting: Boosting = DEFAULT_BOOSTING,
 ) -> dict[str, pd.DataFrame]:
     """Estimate runtimes as they would have been told, with models refitted on a schedule.
 
@@ -56,6 +58,7 @@ def prequential_estimates(
     seed : int
     progress : callable
         Wraps the sequence of moments at which models are fitted, such as a progress bar.
+    boosting : Boosting
 
     Returns
     -------
@@ -76,7 +79,7 @@ def prequential_estimates(
         known = int((finished.at_start.finish_time < moment).sum())
         if known >= max(FEWEST_JOBS, GROWTH * fitted_on):
             fitted_on = known
-            cluster, user = _models(finished.finished_before(moment), seed)
+            cluster, user = _models(finished.finished_before(moment), seed, boosting)
         for name, asked in questions.items():
             due = (asked.asked_time >= moment) & (asked.asked_time < moment + every_s)
             rows = asked.features[due]
@@ -96,6 +99,6 @@ def _moments(questions: Mapping[str, Questions], every_s: float) -> Sequence[flo
     return [first + step * every_s for step in range(int((last - first) // every_s) + 1)]
 
 
-def _models(known: JobRows, seed: int) -> tuple[Bundle, Bundle]:
-    models = fitted_models(known, seed)
+def _models(known: JobRows, seed: int, boosting: Boosting) -> tuple[Bundle, Bundle]:
+    models = fitted_models(known, seed, boosting)
     return models.cluster, models.user
