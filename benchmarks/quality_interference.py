@@ -70,11 +70,6 @@ def _scores(
     else:
         yield plain(f"{what}, MAE", mae, "", command)
     yield from interval_rows(what, found, command)
-    for side in ("inside", "outside"):
-        error = number(found, f"mae_{side}")
-        yield plain(f"{what}, MAE {side} what was learnt", error, "", command)
-    outside = 1 - number(found, "in_domain_share")
-    yield plain(f"{what}, rows outside", outside, "share", command)
 
 
 def _across_gpu_models(runs: pd.DataFrame) -> Iterator[Row]:

@@ -65,13 +65,14 @@ def plain(what: str, value: float, unit: str, command: str, baseline: float | No
 
 
 def interval_rows(what: str, found: Mapping[str, object], command: str) -> Iterator[Row]:
-    """Yield how many of a split's rows lie in their 90 % intervals: all, and the worst tenth.
+    """Yield what intervals hold, all and in the worst tenth, and what abstaining would spare.
 
     Parameters
     ----------
     what : str
     found : mapping
-        ``coverage_90`` and ``coverage_90_worst``, which is None where no group is large enough.
+        ``coverage_90``, ``coverage_90_worst``, and what `abstention` gives; the latter two are
+        left out where they are None.
     command : str
     """
     share = number(found, "coverage_90")
@@ -80,6 +81,12 @@ def interval_rows(what: str, found: Mapping[str, object], command: str) -> Itera
     if found.get("coverage_90_worst") is not None:
         worst = number(found, "coverage_90_worst")
         yield at_least(f"{what}, coverage, worst tenth", worst, WORST, command, "share")
+    if found.get("error_outside") is not None:
+        outside = 1 - number(found, "in_domain_share")
+        yield plain(f"{what}, rows outside what was learnt", outside, "share", command)
+        for side in ("inside", "outside"):
+            error = number(found, f"error_{side}")
+            yield plain(f"{what}, mean error {side}", error, "", command)
 
 
 def number(found: Mapping[str, object], name: str) -> float:

@@ -33,6 +33,9 @@ USER_OFFSET = "user_offset"
 EVIDENCE = "evidence"
 """Largest share, in [0, 1], of what alike jobs have in common that finished ones have shown."""
 
+USER_CODE = "user_code"
+"""Equal for the jobs of one user, a whole number below 2^53; no input of any tree."""
+
 WAITED = "waited_log"
 _LEVEL_FEATURES = (*STATISTICS, "pull", "weight", "explained", "noise")
 CLUSTER_FEATURES = (
@@ -49,7 +52,7 @@ USER_FEATURES = (
 )
 """Input of ``colocast-runtime-user``."""
 
-ROW_COLUMNS = (*USER_FEATURES, ANCHOR, USER_OFFSET, EVIDENCE)
+ROW_COLUMNS = (*USER_FEATURES, ANCHOR, USER_OFFSET, EVIDENCE, USER_CODE)
 WINDOW = 16  # 8 lose 0.025 of log R² at the start, 32 gain 0.003 (DRAC, first weeks)
 CHUNK = 32_768  # rows a pass: 4 MiB a matrix, whatever is asked
 KEY_COLUMNS = ("user", "queue", "job_key", "gpus", "cpus", "mem_mib", "limit_s")
@@ -134,8 +137,8 @@ class RuntimeHistory:
         -------
         DataFrame of shape (n, n_columns), indexed as `requests`, float64
             ``ROW_COLUMNS``: the models' inputs, NaN where unknown, and ``anchor_log``,
-            ``user_offset`` and ``evidence``, never NaN. ``<level>_mean``, ``_low``, ``_high`` and
-            ``_last`` are told from the anchor.
+            ``user_offset``, ``evidence`` and ``user_code``, never NaN. ``<level>_mean``, ``_low``,
+            ``_high`` and ``_last`` are told from the anchor.
         """
         if as_of is None:
             newest = self._stored["finish_time"].max(initial=-np.inf) + 1.0
@@ -164,6 +167,7 @@ class RuntimeHistory:
         cluster = _cluster_pull(told, np.isnan(columns["limit_log"]))
         columns[ANCHOR] = prior + cluster
         columns[USER_OFFSET] = _user_pull(told, cluster) - cluster
+        columns[USER_CODE] = user_codes(requests["user"])
         columns[EVIDENCE] = np.max([level.explained for level in told.values()], axis=0)
         for name, window in windows.items():
             columns |= _level_columns(name, window, told[name], columns[ANCHOR], cluster)
@@ -218,6 +222,18 @@ class RuntimeHistory:
 def runtime_log(jobs: pd.DataFrame) -> Floats:
     """Return the natural logarithm of each job's ``runtime_s``, which counts as 0.1 s at least."""
     return np.asarray(np.log(np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S)))
+
+
+def user_codes(users: "pd.Series[str]") -> Floats:
+    """Return a number for each user that a float64 holds exactly.
+
+    Examples
+    --------
+    >>> ada, bob, again = user_codes(pd.Series(["ada", "bob", "ada"]))
+    >>> bool(ada == again), bool(ada == bob), bool(ada < 2**53)
+    (True, False, True)
+    """
+    return (column_digests(users) >> np.uint64(11)).astype(np.float64)
 
 
 def _keyed(frame: pd.DataFrame) -> Iterator[tuple[Level, Digests]]:

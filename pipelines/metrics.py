@@ -86,6 +86,33 @@ def rank_correlation(observed: Floats, predicted: Floats) -> float | None:
     return float(np.corrcoef(*ranks)[0, 1].round(12))
 
 
+def abstention(error: Floats, in_domain: NDArray[np.bool_]) -> Metrics:
+    """Return how many rows lie inside what was learnt, and how large errors are there and beyond.
+
+    Parameters
+    ----------
+    error : array of shape (n,), float64, >= 0
+        Of each row, in whatever unit.
+    in_domain : array of shape (n,), bool
+
+    Returns
+    -------
+    dict
+        ``in_domain_share`` in [0, 1], ``error_inside`` and ``error_outside`` (means, in the unit
+        of `error`); None where there is no such row.
+
+    Examples
+    --------
+    >>> abstention(np.array([0.1, 0.3, 0.8]), np.array([True, True, False]))
+    {'in_domain_share': 0.6666666666666666, 'error_inside': 0.2, 'error_outside': 0.8}
+    """
+    return {
+        "in_domain_share": _mean(in_domain),
+        "error_inside": _mean(error[in_domain]),
+        "error_outside": _mean(error[~in_domain]),
+    }
+
+
 def best_baseline(observed: Floats, baselines: dict[str, Floats]) -> Metrics:
     """Return R² of each trivial baseline, and the best of them as ``baseline_r2``.
 

@@ -98,6 +98,24 @@ def family_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     return _two_sided_folds(labels["family"], labels["neighbour_family"], folds, seed)
 
 
+def gpu_model_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
+    """Hold out GPU models.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        ``gpu_model``.
+    folds : int
+    seed : int
+
+    Raises
+    ------
+    SettingError
+        If there is only one GPU model.
+    """
+    return _group_folds(labels["gpu_model"].reset_index(drop=True), folds, seed)
+
+
 def memory_family_folds(memory_runs: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     """Hold out families, such as all convolutional networks.
 
@@ -185,8 +203,9 @@ INTERFERENCE_SPLITS: dict[str, Callable[[pd.DataFrame, int, int], list[Fold]]] =
     "family_pair": family_pair_folds,
     "configuration": configuration_folds,
     "family": family_folds,
+    "gpu_model": gpu_model_folds,
 }
-"""By name, from the easiest to the one that a new user's model is."""
+"""By name, from the easiest to the one that a new user's model is, and what a new card is."""
 
 
 def _group_folds(groups: pd.Series, folds: int, seed: int) -> list[Fold]:

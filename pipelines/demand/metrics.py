@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pipelines.judged import worst_coverage
-from pipelines.metrics import best_baseline, estimate_metrics
+from pipelines.metrics import abstention, best_baseline, estimate_metrics
 
 ALL_NAMES = (
     "r2",
@@ -36,9 +36,10 @@ def demand_rows(
     -------
     list of dict
         First ``<split>``: the means over the signals, with None where a mean over different
-        units makes no sense. Then ``<split>:<signal>``: the keys of `estimate_metrics` and
-        `best_baseline`, and ``coverage_90_worst`` (of the worst tenth of the families).
-        ``ceiling_r2`` is None: the public sets hold no repeats to tell it.
+        units makes no sense. Then ``<split>:<signal>``: the keys of `estimate_metrics`,
+        `best_baseline` and `abstention` (errors in the signal's unit), and ``coverage_90_worst``
+        (of the worst tenth of the families). ``ceiling_r2`` is None: the public sets
+        hold no repeats to tell it.
     """
     rows = [_signal_row(f"{split}:{name}", frame, families) for name, frame in judged.items()]
     return [_mean_row(split, rows), *rows]
@@ -54,7 +55,10 @@ def _signal_row(split: str, rows: pd.DataFrame, families: pd.Series) -> dict[str
         **estimate_metrics(observed, rows),
         **best_baseline(observed, {"constant": constant}),
         "ceiling_r2": None,
-        "in_domain_share": float(rows["in_domain"].mean()),
+        **abstention(
+            (rows["observed"] - rows["value"]).abs().to_numpy(np.float64),
+            rows["in_domain"].to_numpy(np.bool_),
+        ),
         "coverage_90_worst": worst_coverage(observed, rows, families.iloc[rows.index]),
     }
 

@@ -12,6 +12,7 @@ from features.effect_kernel import EffectKernel
 from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.conformal import (
+    WIDEST_OUTSIDE,
     calibration,
     outside_factor,
     residual_quantiles,
@@ -32,6 +33,7 @@ from serving.inference.interference import (
     NEW_CONFIGURATION,
     NEW_FAMILY,
     NEW_FAMILY_PAIR,
+    NEW_GPU_MODEL,
     NEW_PAIR,
     PROFILES_TABLE,
     SEEN_FAMILIES_TABLE,
@@ -43,6 +45,7 @@ from serving.inference.interference_rows import WEIGHT_TABLE, has_effects, with_
 NAME = "colocast-interference"
 KINDS = (NEW_PAIR, NEW_FAMILY_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
 AFTER = {FEW_MEASURED: 1, MEASURED: WELL_MEASURED}  # pairs of each new job, measured at random
+SEEN = ["job_key", "family", "gpu_model"]
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
 CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
@@ -190,7 +193,8 @@ def calibrated_bundle(
     kinds : sequence of str
         Kinds of novelty to calibrate for, from the easiest to the hardest; any other gets the
         intervals of the hardest. With new jobs among them, those of jobs measured since are
-        calibrated too, on the hardest.
+        calibrated too, on the hardest. A GPU model that nothing was learnt on is calibrated by
+        holding out each of several; where there is one, it gets the widest intervals.
 
     Returns
     -------
@@ -223,8 +227,27 @@ def calibrated_bundle(
         raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
     # The hardest kind that could be held out stands for all that are as new or newer.
     residual = {**after, **held_out}
-    spec = replace(bundle.spec, calibration=_calibration(residual, data, options.scale))
+    found = _calibration(residual, data, options.scale)
+    elsewhere = _elsewhere(bundle, data, quick, seed) or _widest(found.default)
+    found = replace(found, groups={**found.groups, NEW_GPU_MODEL: elsewhere})
+    spec = replace(bundle.spec, calibration=found)
     return replace(bundle, spec=spec), held_out
+
+
+def _elsewhere(
+    bundle: Bundle, data: InterferenceData, options: ForestOptions, seed: int
+) -> tuple[float, float] | None:
+    """Return the residual quantiles of GPU models that were held out; None where there is one."""
+    folds = possible_folds(NEW_GPU_MODEL, data.labels, options.folds, seed)
+    bundles = bundles_without(data, folds, options, seed, bundle)
+    found = held_out_estimates(bundles, data.labels, (0,), seed)[0]
+    if len(found) < MIN_RESIDUALS:
+        return None
+    return residual_quantiles(residuals(found, options.scale))
+
+
+def _widest(quantiles: tuple[float, float]) -> tuple[float, float]:
+    return WIDEST_OUTSIDE * quantiles[0], WIDEST_OUTSIDE * quantiles[1]
 
 
 def possible_folds(kind: str, labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
@@ -323,8 +346,8 @@ def _calibration(
 
 def _seen(labels: pd.DataFrame) -> pd.DataFrame:
     sides = [
-        labels[["job_key", "family"]],
-        labels[["neighbour_key", "neighbour_family"]].set_axis(["job_key", "family"], axis=1),
+        labels[SEEN],
+        labels[["neighbour_key", "neighbour_family", "gpu_model"]].set_axis(SEEN, axis=1),
     ]
     return pd.concat(sides).drop_duplicates(ignore_index=True)
 

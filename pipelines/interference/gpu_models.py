@@ -7,11 +7,11 @@ import pandas as pd
 
 from data.errors import SettingError
 from pipelines.interference.few_pairs import averaged, measured_positions
-from pipelines.interference.fit import KINDS, ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
 from pipelines.judged import worst_coverage
 from pipelines.metrics import estimate_metrics, r2
 from pipelines.splits import Fold
-from serving.inference.interference import slowdown_estimates
+from serving.inference.interference import NEW_FAMILY, NEW_PAIR, slowdown_estimates
 
 DRAWS = 2  # of the measured pairs; each is a training of its own
 
@@ -68,7 +68,7 @@ def _draws(
         rest = np.setdiff1d(fold.test, shown)
         learnt = data.of_rows(np.sort(np.concatenate([fold.train, shown])))
         asked = labels.iloc[rest]
-        bundle, _ = calibrated_bundle(learnt, options, seed, KINDS)
+        bundle, _ = calibrated_bundle(learnt, options, seed, (NEW_PAIR, NEW_FAMILY))
         yield _scores(asked, slowdown_estimates(bundle, asked), labels.iloc[fold.train])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from pipelines.labelling.audit_noise import Noise, ceiling_r2
-from pipelines.metrics import best_baseline, estimate_metrics
+from pipelines.metrics import abstention, best_baseline, estimate_metrics
 
 
 def split_row(
@@ -26,22 +26,19 @@ def split_row(
     -------
     dict
         ``split``, the keys of `estimate_metrics` and `best_baseline`, ``ceiling_r2`` (highest R²
-        that the noise allows), ``in_domain_share``, and ``mae_inside`` and ``mae_outside`` of
-        what was learnt. None where undefined.
+        that the noise allows), and the keys of `abstention` (errors of the slowdown). None where
+        undefined.
     """
     observed = rows["slowdown"].to_numpy(np.float64)
     asked = trivial.loc[rows.index]
     columns = {str(name): asked[name].to_numpy(np.float64) for name in asked}
-    error = (rows["slowdown"] - rows["value"]).abs()
-    inside = rows["in_domain"].astype("bool")
+    error = np.abs(observed - rows["value"].to_numpy(np.float64))
     return {
         "split": split,
         **estimate_metrics(observed, rows),
         **best_baseline(observed, columns),
         "ceiling_r2": _ceiling(rows["slowdown"], noise),
-        "in_domain_share": _known(inside.mean()),
-        "mae_inside": _known(error[inside].mean()),
-        "mae_outside": _known(error[~inside].mean()),
+        **abstention(error, rows["in_domain"].to_numpy(np.bool_)),
     }
 
 

@@ -20,7 +20,7 @@ from pipelines.judged import (
 from pipelines.labelling.from_runs import usable
 from pipelines.memory.calibration import calibrated_memory_bundle
 from pipelines.memory.fit import PEAK, QuadraticOptions
-from pipelines.metrics import best_baseline, estimate_metrics, r2
+from pipelines.metrics import TINY, abstention, best_baseline, estimate_metrics, r2
 from pipelines.progress import progress
 from pipelines.splits import Fold, extrapolation_folds, memory_configuration_folds
 from serving.inference.bundle import Floats
@@ -120,12 +120,13 @@ def memory_row(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> dict[str, 
         than 5 % above the upper bound, which is meant to hold for 95 %), and of `best_baseline`;
         ``ceiling_r2`` from repeats of a configuration; ``reference_forest_r2`` of a forest on
         the same inputs, no baseline but the reason for a quadratic; ``upper_margin_median``
-        (upper bound / value - 1), ``in_domain_share`` and ``coverage_90_worst`` (share inside the
-        interval that nine tenths of the frameworks' versions with a family reach). None where
-        undefined.
+        (upper bound / value - 1); the keys of `abstention` (errors of the logarithm) and
+        ``coverage_90_worst`` (share inside the interval that nine tenths of the frameworks'
+        versions with a family reach). None where undefined.
     """
     part = runs.iloc[rows.index]
     observed = part[PEAK].to_numpy(np.float64)
+    error = np.abs(np.log(observed / np.maximum(rows["value"].to_numpy(np.float64), TINY)))
     trivial = {name: rows[name].to_numpy(np.float64) for name in ("constant", "framework")}
     return {
         "split": split,
@@ -134,7 +135,7 @@ def memory_row(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> dict[str, 
         "ceiling_r2": _ceiling(part),
         "reference_forest_r2": r2(observed, rows["forest"].to_numpy(np.float64)),
         "upper_margin_median": float((rows["upper"] / rows["value"] - 1).median()),
-        "in_domain_share": float(rows["in_domain"].mean()),
+        **abstention(error, rows["in_domain"].to_numpy(np.bool_)),
         "coverage_90_worst": worst_coverage(observed, rows, _kinds(part)),
     }
 

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from features.evidence import evidence_groups
+from features.history import USER_CODE
 from pipelines.runtime.rows import Floats, JobRows
 from serving.inference.bundle import Bundle
 from serving.inference.residuals import residual_table, table_calibration, weighted_quantiles
@@ -27,6 +28,8 @@ class HeldOut:
         ``features.evidence.EVIDENCE_GROUPS``.
     batch : uint64 array of shape (2 n,)
         Equal for the jobs of one batch.
+    user : float64 array of shape (2 n,)
+        ``features.history.USER_CODE``.
     low, high : float64 array of shape (2 n,)
         The user's own range, which intervals always hold; 0 for a cluster model.
     """
@@ -34,6 +37,7 @@ class HeldOut:
     residuals: Floats
     groups: "pd.Series[str]"
     batch: NDArray[np.uint64]
+    user: Floats
     low: Floats
     high: Floats
 
@@ -53,6 +57,7 @@ class HeldOut:
             residuals=np.concatenate(residuals),
             groups=pd.concat(groups, ignore_index=True),
             batch=np.tile(rows.at_start.batch, len(asked)),
+            user=np.tile(rows.at_start.features[USER_CODE].to_numpy(np.float64), len(asked)),
             low=low,
             high=high,
         )
@@ -74,6 +79,7 @@ class HeldOut:
             residuals=self.residuals[rows],
             groups=groups,
             batch=self.batch[rows],
+            user=self.user[rows],
             low=self.low[rows],
             high=self.high[rows],
         )
@@ -107,15 +113,28 @@ def drift(table: pd.DataFrame, newer: HeldOut, level: float) -> float:
     One step of what Gibbs and Candès, "Adaptive Conformal Inference Under Distribution Shift",
     NeurIPS 2021, do at every step: the past miss sets the next width.
     """
-    calibration = table_calibration(table, level, 1.0)
-    bounds = [calibration.groups.get(group, calibration.default) for group in newer.groups]
-    low, high = np.array(bounds, dtype=np.float64).T
-    reach = np.where(newer.residuals > 0, np.maximum(high, 0), np.minimum(low, 0))
-    needed = np.abs(newer.residuals) / np.maximum(np.abs(reach), 1e-9)
-    held = (newer.low <= newer.residuals) & (newer.residuals <= newer.high)
-    needed = np.where(held, 0.0, needed)
-    factor = weighted_quantiles(needed, newer.weights, np.array([level]))[0]
+    shares = needed(table, newer, level)
+    factor = weighted_quantiles(shares, newer.weights, np.array([level]))[0]
     return float(np.clip(factor, 1.0, LARGEST_DRIFT))
+
+
+def needed(table: pd.DataFrame, held: HeldOut, level: float) -> Floats:
+    """Return by how much each interval would have to be multiplied to hold its job, shape (2 n,).
+
+    Parameters
+    ----------
+    table, level
+        As for `drift`.
+    held : HeldOut
+        What the user's own range holds needs 0.
+    """
+    calibration = table_calibration(table, level, 1.0)
+    bounds = [calibration.groups.get(group, calibration.default) for group in held.groups]
+    low, high = np.array(bounds, dtype=np.float64).T
+    reach = np.where(held.residuals > 0, np.maximum(high, 0), np.minimum(low, 0))
+    shares = np.abs(held.residuals) / np.maximum(np.abs(reach), 1e-9)
+    is_held = (held.low <= held.residuals) & (held.residuals <= held.high)
+    return np.where(is_held, 0.0, shares)
 
 
 def _nowhere(n: int) -> tuple[Floats, Floats]:

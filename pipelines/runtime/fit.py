@@ -14,10 +14,12 @@ from features.window_statistics import FLOOR_S
 from pipelines.runtime.boosting import DEFAULT_BOOSTING, Boosting, boosted
 from pipelines.runtime.calibration import HeldOut, drift
 from pipelines.runtime.rows import FinishedRows, JobRows
+from pipelines.runtime.user_widening import widening_table
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, ModelSpec
 from serving.inference.residuals import QUANTILES, residual_table, table_calibration
 from serving.inference.runtime import BLEND_JOBS, LIMIT_ENFORCED, LIMIT_SLACK
+from serving.inference.widening import WIDENING_TABLE
 
 CLUSTER_MODEL = "colocast-runtime-cluster"
 USER_MODEL = "colocast-runtime-user"
@@ -78,21 +80,29 @@ def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTIN
         wanted = f"at least {FEWEST_JOBS}; until then every answer is a cold start"
         raise SettingError(f"found {len(rows)} finished jobs to learn runtimes, wanted {wanted}")
     old, held_out = rows.divided(NEWEST_SHARE)
+    held_out = held_out.by_finish_time()
     is_judged = held_out.newest(0.5)
     facts = _facts(rows.at_start, boosting)
     boosters = boosted(old.at_start, seed, boosting)
     final = boosted(rows.at_start, seed, boosting)
-    raw = [_bundle(booster, old.at_start, _flat(), facts) for booster in boosters]
+    raw = [_bundle(booster, old.at_start, {QUANTILES: _flat()}, facts) for booster in boosters]
     early, served = [], []
     for layer, user in enumerate((None, raw[1])):
         told = HeldOut.of(held_out, raw[0], user)
-        table = told.where(~is_judged).table()
+        older = told.where(~is_judged)
+        table = older.table()
         widening = drift(table, told.where(is_judged), COVERAGE)
         newest = told.table(widening)
-        early.append(_bundle(boosters[layer], old.at_start, table, facts))
+        early.append(_bundle(boosters[layer], old.at_start, _tables(table, older, user), facts))
         noted = {**facts, "drift": f"{widening:.3f}"}
-        served.append(_bundle(final[layer], rows.at_start, newest, noted))
+        served.append(_bundle(final[layer], rows.at_start, _tables(newest, told, user), noted))
     return RuntimeModels(served[0], served[1], held_out.where(is_judged), (early[0], early[1]))
+
+
+def _tables(table: pd.DataFrame, told: HeldOut, user: Bundle | None) -> dict[str, pd.DataFrame]:
+    if user is None:  # a cluster model tells no user from another
+        return {QUANTILES: table}
+    return {QUANTILES: table, WIDENING_TABLE: widening_table(table, told, COVERAGE)}
 
 
 def _flat() -> pd.DataFrame:
@@ -113,7 +123,7 @@ def _facts(rows: FinishedRows, boosting: Boosting) -> dict[str, str]:
 def _bundle(
     booster: lightgbm.Booster,
     rows: FinishedRows,
-    table: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
     facts: Mapping[str, str],
 ) -> Bundle:
     is_cluster = booster.num_feature() == len(CLUSTER_FEATURES)
@@ -124,7 +134,7 @@ def _bundle(
         name=name,
         features=names,
         scale="log",
-        calibration=table_calibration(table, COVERAGE, OUTSIDE_FACTOR),
+        calibration=table_calibration(tables[QUANTILES], COVERAGE, OUTSIDE_FACTOR),
         low={**dict.fromkeys(names, -ANYTHING), **_range(rows.features[ASKED].min())},
         high={**dict.fromkeys(names, ANYTHING), **_range(rows.features[ASKED].max())},
         floor=FLOOR_S,
@@ -132,7 +142,7 @@ def _bundle(
         example_values=tuple(predict(inputs).tolist()),
         facts=facts,
     )
-    return Bundle(spec, f"{name}/{UNREGISTERED}", predict, booster, {QUANTILES: table})
+    return Bundle(spec, f"{name}/{UNREGISTERED}", predict, booster, tables)
 
 
 def _range(ends: "pd.Series[float]") -> dict[str, float]:

@@ -5,6 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from features.window_statistics import FLOOR_S
+from pipelines.metrics import abstention
 
 Floats = NDArray[np.float64]
 Metrics = dict[str, float | int | None]
@@ -24,7 +25,8 @@ def runtime_metrics(runtime_s: Floats, estimates: pd.DataFrame) -> Metrics:
     dict
         ``n``, ``r2``, ``r2_log`` (of natural logarithms), ``mae`` (s), ``within_2x`` and
         ``under_rate`` (measured above ``upper``, or above ``value`` without intervals),
-        ``coverage_90`` and ``width_90_median`` (upper / lower). None where undefined.
+        ``coverage_90`` and ``width_90_median`` (upper / lower), and the keys of
+        ``pipelines.metrics.abstention`` (errors of the logarithm). None where undefined.
     """
     value = estimates["value"].to_numpy(np.float64)
     measured = np.maximum(runtime_s, FLOOR_S)
@@ -38,6 +40,9 @@ def runtime_metrics(runtime_s: Floats, estimates: pd.DataFrame) -> Metrics:
         "under_rate": _mean(measured > value),
         "coverage_90": None,
         "width_90_median": None,
+        "in_domain_share": None,
+        "error_inside": None,
+        "error_outside": None,
     }
     if "upper" not in estimates.columns:
         return metrics
@@ -46,6 +51,7 @@ def runtime_metrics(runtime_s: Floats, estimates: pd.DataFrame) -> Metrics:
         "under_rate": _mean(measured > upper),
         "coverage_90": _mean((measured >= lower) & (measured <= upper)),
         "width_90_median": float(np.median(upper / lower)) if len(upper) else None,
+        **abstention(np.abs(log_error), estimates["in_domain"].to_numpy(np.bool_)),
     }
 
 

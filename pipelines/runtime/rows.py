@@ -44,6 +44,15 @@ class FinishedRows:
             self.features[mask], self.runtime_log[mask], self.finish_time[mask], self.batch[mask]
         )
 
+    def at(self, positions: NDArray[np.intp]) -> "FinishedRows":
+        """Return some of the rows, in the order given."""
+        return FinishedRows(
+            self.features.iloc[positions],
+            self.runtime_log[positions],
+            self.finish_time[positions],
+            self.batch[positions],
+        )
+
     def thinned(self, most_alike: int, seed: int) -> "FinishedRows":
         """Return at most so many rows of each batch, drawn at random.
 
@@ -78,6 +87,11 @@ class JobRows:
     def where(self, mask: Flags) -> "JobRows":
         """Return the jobs where a mask of shape (n,) holds."""
         return JobRows(self.at_start.where(mask), self.at_submission.where(mask))
+
+    def by_finish_time(self) -> "JobRows":
+        """Return the jobs in the order in which they finished."""
+        order = np.argsort(self.at_start.finish_time, kind="stable")
+        return JobRows(self.at_start.at(order), self.at_submission.at(order))
 
     def finished_before(self, moment: float) -> "JobRows":
         """Return the jobs that had finished before a moment."""

@@ -27,6 +27,9 @@ MEASURED, FEW_MEASURED = "measured", "few_measured"
 NEW_CONFIGURATION, NEW_FAMILY = "configuration", "family"
 """A job that was neither learnt from nor measured; nor was any of its family."""
 
+NEW_GPU_MODEL = "gpu_model"
+"""Nothing was learnt on this GPU model, nor were both jobs measured there since."""
+
 WELL_MEASURED = 3  # neighbours
 
 ESTIMATE_COLUMNS = ["value", "lower", "upper", "in_domain", "source"]
@@ -55,7 +58,8 @@ def slowdown_estimates(
     -------
     DataFrame of shape (n, 5), indexed as `pairs`
         ``value``, ``lower``, ``upper`` (dimensionless, 1 is none; floor <= lower <= value <=
-        upper), ``in_domain`` (bool) and ``source`` (``model`` or ``cold_start``).
+        upper), ``in_domain`` (bool; never on a GPU model that is new) and ``source`` (``model``
+        or ``cold_start``).
 
     Raises
     ------
@@ -93,7 +97,7 @@ def novelty(bundle: Bundle, at: NDArray[np.intp]) -> NDArray[np.str_]:
     -------
     array of shape (n,), str
         The first that holds of ``pair``, ``family_pair``, ``measured``, ``few_measured``,
-        ``configuration`` and ``family``.
+        ``gpu_model``, ``configuration`` and ``family``.
     """
     return Novelty.of(bundle).kinds(at)
 
@@ -105,7 +109,9 @@ class Novelty:
     Attributes
     ----------
     is_new, is_old_family : bool array of shape (m,)
-        Whether the key was not learnt from; whether its family was.
+        Whether the key was not learnt from, or nothing on its GPU model; whether its family was.
+    is_old_gpu : bool array of shape (m,)
+        Whether anything was learnt on its GPU model; True where `seen` does not tell.
     neighbours : float64 array of shape (m,)
         Beside how many the job was measured since training.
     family : intp array of shape (m,)
@@ -116,6 +122,7 @@ class Novelty:
 
     is_new: NDArray[np.bool_]
     is_old_family: NDArray[np.bool_]
+    is_old_gpu: NDArray[np.bool_]
     neighbours: NDArray[np.float64]
     family: NDArray[np.intp]
     met: NDArray[np.bool_]
@@ -125,9 +132,11 @@ class Novelty:
         """Return how new the bundle's profiles are to it."""
         profiles = bundle.tables[PROFILES_TABLE]
         seen = bundle.tables.get(SEEN_TABLE, pd.DataFrame({"job_key": [], "family": []}))
+        is_old_gpu = _on_old_gpus(seen, profiles)
         return cls(
-            ~profiles["job_key"].isin(seen["job_key"]).to_numpy(np.bool_),
+            ~profiles["job_key"].isin(seen["job_key"]).to_numpy(np.bool_) | ~is_old_gpu,
             profiles["family"].isin(seen["family"]).to_numpy(np.bool_),
+            is_old_gpu,
             _measured(bundle, profiles),
             *_families_met(bundle, profiles),
         )
@@ -142,9 +151,16 @@ class Novelty:
             NEW_FAMILY_PAIR: old,
             MEASURED: least >= WELL_MEASURED,
             FEW_MEASURED: least >= 1,
+            NEW_GPU_MODEL: ~self.is_old_gpu[at[:, 0]],
             NEW_CONFIGURATION: self.is_old_family[at].all(axis=1),
         }
         return np.select(list(ladder.values()), list(ladder), NEW_FAMILY)
+
+
+def _on_old_gpus(seen: pd.DataFrame, profiles: pd.DataFrame) -> NDArray[np.bool_]:
+    if "gpu_model" not in seen:
+        return np.ones(len(profiles), dtype=np.bool_)
+    return profiles["gpu_model"].isin(seen["gpu_model"]).to_numpy(np.bool_)
 
 
 def _measured(bundle: Bundle, profiles: pd.DataFrame) -> NDArray[np.float64]:
@@ -192,7 +208,8 @@ def _by_model(bundle: Bundle, pairs: pd.DataFrame, at: NDArray[np.intp]) -> pd.D
     kinds = novelty(bundle, at)
     groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"])
     estimates = interval_frame(bundle.spec, question.answers(bundle), question.rows, groups)
-    return estimates.assign(source=str(Source.MODEL))[ESTIMATE_COLUMNS]
+    is_known = estimates["in_domain"] & (kinds != NEW_GPU_MODEL)
+    return estimates.assign(in_domain=is_known, source=str(Source.MODEL))[ESTIMATE_COLUMNS]
 
 
 def _cold_start(bundle: Bundle, pairs: pd.DataFrame, is_known: NDArray[np.bool_]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from features.effect_tables import effects_from
 from features.pairs import PAIR_COLUMNS, pair_values
 from serving.inference.bundle import Bundle, Floats, interval_arrays
 from serving.inference.estimates import estimates_of
-from serving.inference.interference import Novelty, calibration_groups
+from serving.inference.interference import NEW_GPU_MODEL, Novelty, calibration_groups
 from serving.inference.interference_rows import (
     EFFECT_COLUMN,
     KNOWN_COLUMN,
@@ -74,7 +74,10 @@ class KnownJobs:
         values, base, weight = self._question(at)
         bundle = self._bundle
         raw = base + weight * bundle.predict(values)
-        bounds, in_domain = interval_arrays(bundle.spec, raw, values, self._bounds(at))
+        kinds = self._novelty.kinds(at)
+        quantiles = self._bounds(kinds, self._gpu_model[at[:, 0]])
+        bounds, in_domain = interval_arrays(bundle.spec, raw, values, quantiles)
+        in_domain &= kinds != NEW_GPU_MODEL
         return estimates_of(bounds, in_domain, [str(Source.MODEL)] * len(at), bundle.version)
 
     def _question(self, at: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
@@ -91,9 +94,8 @@ class KnownJobs:
             parts.append(np.column_stack([reduced[job], reduced[neighbour], known, told]))
         return np.hstack(parts)[:, self._columns], base, weight
 
-    def _bounds(self, at: NDArray[np.intp]) -> Floats:
+    def _bounds(self, kinds: NDArray[np.str_], gpu_models: NDArray[np.str_]) -> Floats:
         """Return the residual quantiles of each pair, shape (n, 2)."""
-        kinds, gpu_models = self._novelty.kinds(at), self._gpu_model[at[:, 0]]
         groups = list(zip(kinds.tolist(), gpu_models.tolist(), strict=True))
         for group in set(groups) - self._quantiles.keys():
             self._quantiles[group] = _quantiles_of(self._bundle, *group)

@@ -10,6 +10,7 @@ from features.history_levels import CLUSTER_LEVELS
 from features.window_statistics import FLOOR_S
 from serving.inference.bundle import Bundle, Floats, ModelSpec, inside
 from serving.inference.residuals import QUANTILES, residuals_from_table
+from serving.inference.widening import user_widening
 
 BLEND_JOBS = "blend_jobs"
 """Fact of the user model: the user's jobs after which its correction counts half."""
@@ -57,8 +58,15 @@ def runtime_estimates(
     residuals = residuals_from_table(calibrated.tables[QUANTILES], calibrated.spec.calibration)
     in_domain = inside(calibrated.spec, rows)
     widen = np.where(in_domain, 1.0, calibrated.spec.calibration.outside)
-    estimates = residuals.conditional(raw, evidence_groups(rows), _log(elapsed_s), widen)
+    groups, elapsed_log = evidence_groups(rows), _log(elapsed_s)
+    estimates = residuals.conditional(raw, groups, elapsed_log, widen)
     if user is not None:
+        widen = widen * user_widening(user.tables, rows)
+        wider = residuals.conditional(raw, groups, elapsed_log, widen)
+        estimates = estimates.assign(
+            lower=np.minimum(estimates["lower"], wider["lower"]),
+            upper=np.maximum(estimates["upper"], wider["upper"]),
+        )
         estimates = _with_range(estimates, raw, user_range(raw, rows), widen, elapsed_s)
     bounded = _bounded(estimates, rows, elapsed_s, calibrated.spec)
     return bounded.assign(in_domain=in_domain, source=_sources(user, rows))

@@ -2,8 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from data.domain import PROFILE_COLUMNS
 from data.errors import UnknownProfileError
+from data.sample_data import sample_runs
 from features.pairs import pair_features
+from features.profiles import profiles
 
 PROFILES = pd.DataFrame(
     {
@@ -55,6 +58,20 @@ def test_two_idle_jobs_share_by_halves():
     idle = PROFILES.assign(sm_active_mean=0.0)
     pairs = pd.DataFrame({"job_key": ["busy"], "neighbour_key": ["light"], "gpu_model": "v100"})
     assert pair_features(idle, pairs)["sm_active_share"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_telemetry_of_the_pair_itself_changes_no_feature(value):
+    runs = sample_runs()
+    colocated = runs["neighbour_key"].notna()
+    pairs = runs.loc[colocated, ["job_key", "neighbour_key", "gpu_model"]]
+    signals = [name for name in PROFILE_COLUMNS if name in runs]
+    other = runs.copy()
+    other.loc[colocated, [*signals, "jct_s"]] = value
+    assert (other.loc[colocated, signals] == value).all(axis=None)
+    pd.testing.assert_frame_equal(
+        pair_features(profiles(other), pairs), pair_features(profiles(runs), pairs)
+    )
 
 
 def test_job_without_profile_on_that_gpu_model_is_refused():

@@ -9,12 +9,18 @@ from data.sample_data import sample_runs
 from features.profiles import profiles
 from pipelines.interference.evaluate import Plan, evaluate_interference
 from pipelines.interference.few_pairs import measured_positions
-from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.interference.fit import (
+    ForestOptions,
+    InterferenceData,
+    calibrated_bundle,
+    uncalibrated_bundle,
+)
 from pipelines.interference.gpu_models import gpu_model_rows
 from pipelines.interference.share_scores import share_answers
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import ALL_ROWS
 from pipelines.splits import family_folds
+from serving.inference.interference import slowdown_estimates
 from serving.inference.interference_rows import WEIGHT_TABLE
 
 QUICK = ForestOptions(trees=10, folds=2)
@@ -76,6 +82,23 @@ def test_a_gpu_model_is_told_from_another_by_a_few_pairs(labels, runs):
         "gpu_model/cpu", "gpu_model/cpu_k1", "gpu_model/gpu", "gpu_model/gpu_k1",
     ]  # fmt: skip
     assert rows[1]["r2"] > rows[1]["baseline_r2"]
+
+
+def test_bounds_on_a_gpu_model_that_is_new_are_calibrated_on_others_or_the_widest(labels, runs):
+    table, asked = profiles(runs), labels.head(20).assign(gpu_model="gpu")
+    both = pd.concat([table, table.assign(gpu_model="gpu")], ignore_index=True)
+    bundle, _ = calibrated_bundle(InterferenceData(labels, both, 0.9), QUICK, 0, ("pair",))
+    widest = bundle.spec.calibration
+    assert widest.groups["gpu_model"][1] == pytest.approx(4 * widest.default[1])
+    found = slowdown_estimates(bundle, asked)
+    assert not found["in_domain"].any()
+    # Seen on two GPU models, between which slowdowns differ by a tenth, a third is told by that.
+    other = labels.assign(run_id="x" + labels["run_id"], gpu_model="gpu")
+    twice = pd.concat([labels, other.assign(slowdown=other["slowdown"] * 1.1)], ignore_index=True)
+    told, _ = calibrated_bundle(InterferenceData(twice, both, 0.9), QUICK, 0, ("pair",))
+    low, high = told.spec.calibration.groups["gpu_model"]
+    assert low < -0.05
+    assert 0.05 < high < widest.groups["gpu_model"][1]
 
 
 def test_one_gpu_model_cannot_be_held_out(labels, runs):

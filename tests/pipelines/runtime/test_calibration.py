@@ -13,6 +13,7 @@ def held_out(residuals, batch=None, reach=0.0):
     return HeldOut(
         residuals=np.asarray(residuals, np.float64),
         groups=pd.Series(["none"] * n, dtype="str"),
+        user=np.zeros(n),
         batch=np.tile(np.arange(n // 2) if batch is None else batch, 2).astype(np.uint64),
         low=-np.tile(reach, n // np.size(reach)),
         high=np.tile(reach, n // np.size(reach)),

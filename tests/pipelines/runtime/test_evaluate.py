@@ -22,6 +22,9 @@ KEYS = {
     "ceiling_r2",
     "coverage_90_worst",
     "oracle_gain",
+    "in_domain_share",
+    "error_inside",
+    "error_outside",
 }
 
 

@@ -89,6 +89,28 @@ def test_a_new_job_is_less_new_once_it_was_measured(bundle, neighbours, kind):
     assert novelty(measured, np.array([[0, row]])).tolist() == [kind]
 
 
+@pytest.fixture
+def elsewhere(bundle):
+    """Learnt on V100 alone, asked about jobs that ran alone on an A100."""
+    profiles = pd.concat([PROFILES, PROFILES.assign(gpu_model="a100")], ignore_index=True)
+    groups = {**bundle.spec.calibration.groups, "gpu_model": (-0.8, 0.8)}
+    calibration = replace(bundle.spec.calibration, groups=groups)
+    tables = {**bundle.tables, "profiles": profiles, "seen": SEEN.assign(gpu_model="v100")}
+    return replace(bundle, spec=replace(bundle.spec, calibration=calibration), tables=tables)
+
+
+def test_a_new_gpu_model_is_outside_and_answered_wider(elsewhere):
+    found = slowdown_estimates(elsewhere, pairs(("a", "b", "v100"), ("a", "b", "a100")))
+    assert found["in_domain"].tolist() == [True, False]
+    assert (found["upper"] - found["value"]).tolist() == pytest.approx([0.05, 0.8])
+
+
+def test_jobs_measured_on_a_new_gpu_model_are_no_longer_new_there(elsewhere):
+    counts = pd.DataFrame({"job_key": ["a", "b"], "gpu_model": "a100", "neighbours": [3, 3]})
+    measured = replace(elsewhere, tables={**elsewhere.tables, "measured": counts})
+    assert novelty(measured, np.array([[4, 5], [4, 6]])).tolist() == ["measured", "gpu_model"]
+
+
 def test_without_a_record_of_what_was_learnt_everything_is_new(bundle):
     tables = {name: table for name, table in bundle.tables.items() if name != "seen"}
     found = slowdown_estimates(replace(bundle, tables=tables), pairs(("a", "b", "v100")))

@@ -51,6 +51,16 @@ def test_pairs_of_old_and_new_families_are_answered_alike(taught):
     same(KnownJobs(taught).estimates(pairs), estimates_from(wanted, taught.version))
 
 
+def test_pairs_on_a_gpu_model_that_is_new_are_answered_alike(taught):
+    table = taught.tables["profiles"]
+    both = pd.concat([table, table.assign(gpu_model="h100")], ignore_index=True)
+    moved = replace(taught, tables={**taught.tables, "profiles": both})
+    pairs = all_pairs(moved)
+    wanted = slowdown_estimates(moved, pd.DataFrame(pairs, columns=COLUMNS))
+    assert not wanted["in_domain"][[model == "h100" for *_, model in pairs]].any()
+    same(KnownJobs(moved).estimates(pairs), estimates_from(wanted, moved.version))
+
+
 def test_model_without_effects_is_answered_alike(profiles, pairs):
     bundle = interference_bundle(profiles, pairs, 0.0)
     asked = all_pairs(bundle)

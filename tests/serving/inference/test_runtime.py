@@ -11,6 +11,7 @@ from pipelines.runtime.training import train_runtime
 from serving.champions.files import check_examples
 from serving.inference.bundle import spec_from_json, spec_json
 from serving.inference.runtime import LIMIT_ENFORCED, runtime_estimates, user_weight
+from serving.inference.widening import WIDENING_TABLE
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +139,19 @@ def test_bundles_replay_their_examples_and_their_spec_survives_json(models):
     for bundle in models:
         check_examples(bundle, bundle.version)
         assert spec_from_json(spec_json(bundle.spec)) == bundle.spec
+
+
+def test_intervals_of_a_user_that_kept_missing_them_are_wider_and_answers_the_same(models, rows):
+    cluster, user = models
+    codes = rows["user_code"].unique()
+    factors = pd.DataFrame({"user_code": codes[:1], "factor": [2.0]})
+    none, some = (
+        replace(user, tables={**user.tables, WIDENING_TABLE: table})
+        for table in (factors.iloc[:0], factors)
+    )
+    elapsed_s = np.zeros(len(rows))
+    plain, wider = (runtime_estimates(cluster, each, rows, elapsed_s) for each in (none, some))
+    mine = rows["user_code"].eq(codes[0])
+    assert (wider["upper"] / wider["lower"] > plain["upper"] / plain["lower"])[mine].any()
+    pd.testing.assert_frame_equal(plain[~mine], wider[~mine])
+    pd.testing.assert_series_equal(plain["value"], wider["value"])
