@@ -76,7 +76,7 @@ def interval_rows(what: str, found: Mapping[str, object], command: str) -> Itera
     command : str
     """
     share = number(found, "coverage_90")
-    near = abs(share - COVERAGE) <= COVERAGE_OFF
+    near = abs(share - COVERAGE) <= COVERAGE_OFF + 1e-9
     yield Row(f"{what}, coverage of the 90 % interval", share, "share", COVERAGE, near, command)
     if found.get("coverage_90_worst") is not None:
         worst = number(found, "coverage_90_worst")
