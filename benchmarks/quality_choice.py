@@ -48,10 +48,13 @@ class Candidate:
 LARGE = replace(DEFAULT_BOOSTING, leaves=31, cluster_trees=200, user_trees=200)
 CANDIDATES: Mapping[str, Candidate] = {
     "shipped": Candidate(),
+    "16 leaves": Candidate(replace(DEFAULT_BOOSTING, leaves=16)),
+    "31 leaves": Candidate(replace(DEFAULT_BOOSTING, leaves=31)),
     "31 leaves and 200 trees": Candidate(LARGE),
     "squared loss": Candidate(replace(DEFAULT_BOOSTING, loss="regression")),
     "squared loss, 31 leaves and 200 trees": Candidate(replace(LARGE, loss="regression")),
     "linear from an error of 1 on": Candidate(replace(DEFAULT_BOOSTING, fair_c=1.0)),
+    "31 leaves and 200 trees, linear from an error of 1 on": Candidate(replace(LARGE, fair_c=1.0)),
     "running jobs not seen": Candidate(sees_running=False),
 }
 
@@ -61,13 +64,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=Path, required=True)
     parser.add_argument("--before", required=True, help="A day (UTC), such as 2021-05-24.")
+    parser.add_argument("--only", choices=CANDIDATES, action="append")
     given = parser.parse_args()
     moment = pd.Timestamp(given.before, tz="UTC").timestamp()
     scores = {}
     jobs = read_any(given.jobs)["jobs"]
     rows, asked_time = known_rows(jobs, moment)
-    for name, candidate in CANDIDATES.items():
-        found = answers(rows, asked_time, candidate)
+    for name in given.only or CANDIDATES:
+        found = answers(rows, asked_time, CANDIDATES[name])
         scores[name] = score(found)
         text = "; ".join(f"{r2:.3f} / {within:.3f}" for r2, within in found)
         sys.stdout.write(f"{scores[name]:.4f}  {text}  {name}\n")
@@ -109,7 +113,9 @@ def score(found: list[tuple[float, float]]) -> float:
 
 
 def _blind(rows: FinishedRows) -> FinishedRows:
-    return replace(rows, features=rows.features.assign(**dict.fromkeys(STARTED, np.nan)))
+    """Return the rows as if no job had been seen to start."""
+    unseen = {name: 0.0 if name.endswith("_started") else np.nan for name in STARTED}
+    return replace(rows, features=rows.features.assign(**unseen))
 
 
 if __name__ == "__main__":
