@@ -82,7 +82,7 @@ def _across_gpu_models(runs: pd.DataFrame) -> Iterator[Row]:
 
 def _shares(shares: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
     classes, table = shares["share_label"].to_numpy(), profiles(runs)
-    trivial = float((commonest_classes(shares) == classes).mean())
+    trivial = float((commonest_classes(shares, table) == classes).mean())
     for what, labels in (("profiles", None), ("own measured pairs", audited(runs).labels)):
         right = float((share_answers(shares, table, labels, SEED) == classes).mean())
         yield at_least(f"share score, Lucid, by {what}", right, 0.80, BENCH, "share", trivial)

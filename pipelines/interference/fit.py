@@ -227,10 +227,10 @@ def calibrated_bundle(
         raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
     # The hardest kind that could be held out stands for all that are as new or newer.
     residual = {**after, **held_out}
-    found = _calibration(residual, data, options.scale)
-    elsewhere = _elsewhere(bundle, data, quick, seed) or _widest(found.default)
-    found = replace(found, groups={**found.groups, NEW_GPU_MODEL: elsewhere})
-    spec = replace(bundle.spec, calibration=found)
+    known = _calibration(residual, data, options.scale)
+    elsewhere = _elsewhere(bundle, data, quick, seed) or _widest(known.default)
+    known = replace(known, groups={**known.groups, NEW_GPU_MODEL: elsewhere})
+    spec = replace(bundle.spec, calibration=known)
     return replace(bundle, spec=spec), held_out
 
 

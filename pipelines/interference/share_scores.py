@@ -53,21 +53,26 @@ def share_answers(
     return answers
 
 
-def commonest_classes(shares: pd.DataFrame) -> NDArray[np.intp]:
+def commonest_classes(shares: pd.DataFrame, profiles: pd.DataFrame) -> NDArray[np.intp]:
     """Return what is answered without any model: the commonest class of all other families.
 
     Parameters
     ----------
     shares : DataFrame, ``data.schemas.SHARE_LABELS``
         Of two families at least.
+    profiles : DataFrame, ``data.schemas.PROFILES``
+        Of every job in `shares`.
 
     Examples
     --------
-    >>> shares = pd.DataFrame({"family": list("aabbb"), "share_label": [0.0, 0.0, 1.0, 1.0, 2.0]})
-    >>> commonest_classes(shares).tolist()
+    >>> keys = pd.DataFrame({"job_key": list("stuvw"), "gpu_model": "v100"})
+    >>> shares = keys.assign(share_label=[0.0, 0.0, 1.0, 1.0, 2.0])
+    >>> commonest_classes(shares, keys.assign(family=list("aabbb"))).tolist()
     [1, 1, 0, 0, 0]
     """
-    family, classes = shares["family"], shares["share_label"].astype("int64")
+    keys = ["job_key", "gpu_model"]
+    family = shares[keys].merge(profiles, on=keys, how="left", validate="one_to_one")["family"]
+    classes = shares["share_label"].astype("int64").set_axis(family.index)
     answers = {name: classes[family != name].mode().iloc[0] for name in family.unique()}
     return family.map(answers).to_numpy(np.intp)
 
