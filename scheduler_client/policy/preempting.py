@@ -65,7 +65,7 @@ def planned_eviction(search: Search, field: Field) -> Eviction | None:
     queue = field.queues[search.job.queue]
     for is_reclaim in (True, False):
         found = _cheapest(search, field, _eligible(search, field, queue, is_reclaim=is_reclaim))
-        if found is not None:
+        if found is not None and found[0]:  # nobody: it waits for what no eviction gives
             victims, card_ids = found
             cost = sum(field.costs[victim] for victim in victims)
             return Eviction(search.job.job_id, victims, card_ids, cost, is_reclaim)
