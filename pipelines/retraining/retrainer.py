@@ -37,6 +37,7 @@ from pipelines.retraining.watch import Drift
 LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
 WATCHED_JOBS = 20_000  # newest ones that drift is looked for in
+PASSED = ("promoted", "shadow")  # stages of a challenger that the gate let through
 CHANGED = ("promoted", "rolled_back")  # stages at which another version became champion
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -274,7 +275,8 @@ class Retrainer:
         except ColocastError as error:
             LOG.error("event=untrainable kind=%s reason=%s", kind, error)
             challenges = []
-        self._save(ended(self._state, kind, self._clock()))
+        is_refused = not any(made.stage in PASSED for made in challenges)
+        self._save(ended(self._state, kind, self._clock(), is_refused=is_refused))
         self._report(challenges)
         return challenges
 

@@ -13,6 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 MOST_TRIES = 2
+MOST_DOUBLINGS = 2  # of the evidence wanted, while challengers are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
+    refused : int
+        Attempts in a row, since the last drift, after which the champion stayed.
     """
 
     jobs: int = 0
@@ -56,6 +59,7 @@ class KindState:
     drift: str = ""
     drift_since: int = 0
     drift_rows: int = 0
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,9 @@ class RetrainRules:
         Seconds since the last attempt of the kind (>= 0).
     growth : float
         And no less than this share of all evidence so far (>= 0): what is known well needs
-        retraining rarely. A drift needs only `min_evidence` since it began, and no `min_jobs`.
+        retraining rarely; twice the share, then four times, where the last challenger, then two
+        in a row, were refused: so much did not help. A drift needs only `min_evidence` since it
+        began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """
@@ -179,7 +185,11 @@ def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainS
     """Return `state` after a drift was found, with so many `rows` of evidence since it began."""
     before = state.kinds[kind]
     found = replace(
-        before, drift=cause.reason, drift_since=cause.since, drift_rows=rows - before.evidence
+        before,
+        drift=cause.reason,
+        drift_since=cause.since,
+        drift_rows=rows - before.evidence,
+        refused=0,
     )
     return watched(_with(state, kind, found), kind)
 
@@ -194,7 +204,7 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
     return _with(state, kind, replace(state.kinds[kind], tries=state.kinds[kind].tries - 1))
 
 
-def ended(state: RetrainState, kind: str, now: float) -> RetrainState:
+def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = False) -> RetrainState:
     """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
     before = state.kinds[kind]
     fresh = KindState(
@@ -202,6 +212,7 @@ def ended(state: RetrainState, kind: str, now: float) -> RetrainState:
         attempted_time=now,
         learnt=before.learnt + before.evidence,
         watched_since=state.sequence if before.drift else before.watched_since,
+        refused=before.refused + 1 if is_refused else 0,
     )
     return _with(state, kind, fresh)
 
@@ -252,7 +263,8 @@ def save_state(state: RetrainState, path: Path) -> None:
 def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
     if kind.drift and kind.drift_rows + kind.evidence >= rules.min_evidence:
         return Cause(kind.drift, kind.drift_since)
-    wanted = max(float(rules.min_evidence), rules.growth * kind.learnt)
+    growth = rules.growth * 2 ** min(kind.refused, MOST_DOUBLINGS)
+    wanted = max(float(rules.min_evidence), growth * kind.learnt)
     if kind.jobs >= rules.min_jobs and kind.evidence >= wanted:
         return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
     return None

@@ -288,6 +288,18 @@ def test_what_is_known_well_needs_more_new_evidence(world):
     assert world.fakes["runtime"].causes[-1].reason == "5 new jobs to learn from, wanted 5"
 
 
+def test_a_refused_challenger_makes_the_next_wait_for_twice_as_much(world):
+    rules = RetrainRules(min_jobs=1, min_evidence=2, cooldown_s=0, growth=0.5)
+    world.fakes["runtime"].failures = [SettingError("nothing to learn")]
+    retrainer = world.retrainer(rules=rules)
+    world.log.append(jobs(10))
+    retrainer.step()
+    world.log.append(jobs(5, start=10))
+    assert [made.model for made in retrainer.step()] == ["colocast-interference"]
+    world.log.append(jobs(5, start=15))
+    assert "colocast-runtime" in [made.model for made in retrainer.step()]
+
+
 def test_what_a_watcher_settled_is_told(world, caplog):
     caplog.set_level(logging.INFO, "colocast.retrain")
     undone = Challenge("colocast-runtime", "1", "2", GOOD, "rolled_back")

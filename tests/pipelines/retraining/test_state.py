@@ -6,10 +6,12 @@ from data.domain import FinishedJob, ModelStructure, Outcome, Segment
 from data.errors import JobLogError
 from pipelines.retraining.state import (
     KINDS,
+    Cause,
     KindState,
     RetrainRules,
     RetrainState,
     begun,
+    drifted,
     due,
     ended,
     fatal,
@@ -62,6 +64,23 @@ def test_a_cause_is_used_up_by_one_attempt():
     again = state(JOB, JOB, JOB, start=first)
     assert "runtime" not in due(again, RULES, now=1059)
     assert "runtime" in due(again, RULES, now=1060)
+
+
+def test_refused_challengers_make_the_next_attempt_wait_for_more_until_something_drifts():
+    rules = RetrainRules(min_jobs=1, min_evidence=2, cooldown_s=0, growth=0.1)
+    known = ended(state(*[JOB] * 100), "runtime", now=0, is_refused=True)
+    assert "runtime" not in due(state(*[JOB] * 19, start=known), rules, now=1)
+    more = state(*[JOB] * 20, start=known)
+    assert due(more, rules, now=1)["runtime"] == Cause("20 new jobs to learn from, wanted 20")
+    again = more
+    for _ in range(5):
+        again = ended(again, "runtime", now=1, is_refused=True)
+    assert "runtime" not in due(state(*[JOB] * 47, start=again), rules, now=2)
+    assert "runtime" in due(state(*[JOB] * 48, start=again), rules, now=2)
+    promoted = ended(again, "runtime", now=2)
+    assert "runtime" in due(state(*[JOB] * 12, start=promoted), rules, now=3)
+    changed = drifted(state(*[JOB] * 2, start=again), "runtime", Cause("drift", since=120), rows=2)
+    assert due(changed, rules, now=3)["runtime"].reason == "drift"
 
 
 def test_an_attempt_that_never_ends_is_told_apart_from_one_that_was_put_off():
