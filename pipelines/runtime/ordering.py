@@ -134,6 +134,9 @@ def oracle_gain(jobs: pd.DataFrame, predicted_s: Floats, load: float = LOAD) -> 
     The measure of Hu et al., "Characterization and Prediction of Deep Learning Workloads in
     Large-Scale GPU Datacenters", SC 2021, relative to its oracle.
     """
+    # Who of one moment comes first is decided by what jobs are, not by the order of their rows.
+    order = jobs.reset_index(drop=True).sort_values(["submit_time", "job_id", "attempt"]).index
+    jobs, predicted_s = jobs.iloc[order], predicted_s[order]
     held = jobs["gpus"].ge(1) & jobs["runtime_s"].gt(0)
     arrivals = jobs.loc[held, "submit_time"]
     if not arrivals.max() > arrivals.min():  # no job, or no span of arrivals: no load
