@@ -45,17 +45,18 @@ class Candidate:
     sees_running: bool = True
 
 
-LARGE = replace(DEFAULT_BOOSTING, leaves=31, cluster_trees=200, user_trees=200)
+LARGE = DEFAULT_BOOSTING
+SMALL = replace(LARGE, leaves=8, cluster_trees=100, user_trees=120)
 CANDIDATES: Mapping[str, Candidate] = {
-    "shipped": Candidate(),
-    "16 leaves": Candidate(replace(DEFAULT_BOOSTING, leaves=16)),
-    "31 leaves": Candidate(replace(DEFAULT_BOOSTING, leaves=31)),
-    "31 leaves and 200 trees": Candidate(LARGE),
-    "squared loss": Candidate(replace(DEFAULT_BOOSTING, loss="regression")),
+    "31 leaves and 200 trees (shipped)": Candidate(LARGE),
+    "31 leaves": Candidate(replace(SMALL, leaves=31)),
+    "16 leaves": Candidate(replace(SMALL, leaves=16)),
+    "8 leaves": Candidate(SMALL),
+    "squared loss, 8 leaves": Candidate(replace(SMALL, loss="regression")),
     "squared loss, 31 leaves and 200 trees": Candidate(replace(LARGE, loss="regression")),
-    "linear from an error of 1 on": Candidate(replace(DEFAULT_BOOSTING, fair_c=1.0)),
+    "linear from an error of 1 on, 8 leaves": Candidate(replace(SMALL, fair_c=1.0)),
     "31 leaves and 200 trees, linear from an error of 1 on": Candidate(replace(LARGE, fair_c=1.0)),
-    "running jobs not seen": Candidate(sees_running=False),
+    "8 leaves, running jobs not seen": Candidate(SMALL, sees_running=False),
 }
 
 

@@ -16,6 +16,9 @@ from pipelines.runtime.rows import FinishedRows, Floats
 class Boosting:
     """How the trees are grown, and how the user's correction is blended in.
 
+    Number and size of the trees are what DRAC's jobs before 24 May 2021 choose, of nine candidates
+    (``python -m benchmarks.quality_choice``).
+
     Attributes
     ----------
     cluster_trees, user_trees, leaves : int
@@ -34,9 +37,9 @@ class Boosting:
         Finished or running jobs of a user after which the correction counts half.
     """
 
-    cluster_trees: int = 100
-    user_trees: int = 120
-    leaves: int = 8
+    cluster_trees: int = 200
+    user_trees: int = 200
+    leaves: int = 31
     learning_rate: float = 0.05
     penalty: float = 100.0
     smallest_leaf: int = 100

@@ -175,6 +175,7 @@ def test_evictions_respect_what_queues_allow(situation):
     past = [(e.job_id, e.for_job_id) for e in view.evictions]
     held = Ledger(view).held_by_queue
     for eviction in decision.evictions:
+        assert eviction.victims
         preemptor, queue = jobs[eviction.job_id], queues[jobs[eviction.job_id].job.queue]
         for name in eviction.victims:
             victim = running[name]
