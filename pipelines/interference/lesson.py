@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from features.usual_speed import at_usual_speed
 from pipelines.labelling.audit import audited
@@ -46,7 +48,7 @@ class InterferenceLesson:
         labels = labels.assign(sequence=labels["run_id"].map(entries)).sort_values("sequence")
         self._labels = labels.reset_index(drop=True)
         self.sequences = self._labels["sequence"].to_numpy(np.int64)
-        self.groups = self._labels[PAIR].agg("\n".join, axis="columns").to_numpy(dtype=np.str_)
+        self.groups = _joined(self._labels, *PAIR)
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the model and its report; jobs after `until` have no part in it."""
@@ -61,10 +63,16 @@ class InterferenceLesson:
         observed = asked["slowdown"].to_numpy(np.float64)
         within = (lower <= observed) & (observed <= upper)
         errors = np.abs(np.log(value / observed))
-        jobs = asked[["job_key", "gpu_model"]].agg("\n".join, axis="columns").tolist()
+        jobs = _joined(asked, "job_key", "gpu_model").tolist()
         return Answers(errors, within.astype(np.float64), neighbour_regret(jobs, value, observed))
 
 
 def _together(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     frames = [frame for frame in (known, runs) if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else known
+
+
+def _joined(table: pd.DataFrame, *columns: str) -> NDArray[np.str_]:
+    """Return each row's texts as one."""
+    first, *others = (table[name].astype("object") for name in columns)
+    return reduce(lambda left, right: left + "\n" + right, others, first).to_numpy(dtype=np.str_)

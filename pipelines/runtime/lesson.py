@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from data.jobs_frame import jobs_frame
+from features.history import RuntimeHistory
 from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
 from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.regret import queue_regret
-from pipelines.runtime.rows import FinishedRows, batches, job_rows
+from pipelines.runtime.rows import FinishedRows, batches, rows_as_of
 from serving.inference.bundle import Bundle
 from serving.inference.runtime import runtime_estimates
 
@@ -43,6 +44,7 @@ class RuntimeLesson:
         self._logged = logged[self._audit.kept].reset_index(drop=True)
         self.sequences = np.asarray(finished.sequences, dtype=np.int64)[self._audit.kept]
         self.groups = batches(self._logged)
+        self._asked: dict[int, FinishedRows] = {}
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the cluster model and the user model with their reports."""
@@ -56,8 +58,7 @@ class RuntimeLesson:
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of log runtime, with the history that was known at each submission."""
-        fresh = np.concatenate([np.zeros(len(self._known), np.bool_), self.sequences > after])
-        rows = self._rows.where(fresh)
+        rows = self._rows_after(after)
         cluster, user = bundles
         estimates = runtime_estimates(cluster, user, rows.features, np.zeros(len(rows)))
         runtime_s = np.exp(rows.runtime_log)
@@ -66,10 +67,19 @@ class RuntimeLesson:
         errors = np.abs(np.log(value) - rows.runtime_log)
         return Answers(errors, within.astype(np.float64), queue_regret(value, runtime_s))
 
+    def _rows_after(self, after: int) -> FinishedRows:
+        """Return the jobs after an entry as of their submission; several versions are asked."""
+        if after not in self._asked:
+            fresh = self._logged[self.sequences > after]
+            self._asked[after] = rows_as_of("submit_time", fresh, self._history)
+        return self._asked[after]
+
     @cached_property
-    def _rows(self) -> FinishedRows:
-        """All jobs as of their submission: several versions are asked of the same."""
-        return job_rows(self._all(self._logged)).at_submission
+    def _history(self) -> RuntimeHistory:
+        """What all jobs tell: most of them are not asked about."""
+        history = RuntimeHistory()
+        history.observe(self._all(self._logged))
+        return history
 
     def _all(self, logged: pd.DataFrame) -> pd.DataFrame:
         frames = [frame for frame in (self._known, logged) if len(frame)]

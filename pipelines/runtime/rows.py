@@ -124,16 +124,25 @@ def job_rows(jobs: pd.DataFrame) -> JobRows:
     """
     history = RuntimeHistory()
     history.observe(jobs)
-    parts = [
-        FinishedRows(
-            history.transform(jobs, jobs[moment].to_numpy(np.float64)),
-            runtime_log(jobs),
-            jobs["finish_time"].to_numpy(np.float64),
-            batches(jobs),
-        )
-        for moment in ("start_time", "submit_time")
-    ]
-    return JobRows(*parts)
+    return JobRows(*(rows_as_of(m, jobs, history) for m in ("start_time", "submit_time")))
+
+
+def rows_as_of(moment: str, jobs: pd.DataFrame, history: RuntimeHistory) -> FinishedRows:
+    """Describe finished jobs as of one moment each.
+
+    Parameters
+    ----------
+    moment : {"start_time", "submit_time"}
+    jobs : DataFrame of shape (n, 14), ``data.schemas.JOBS``
+    history : RuntimeHistory
+        That has observed them, and any others.
+    """
+    return FinishedRows(
+        history.transform(jobs, jobs[moment].to_numpy(np.float64)),
+        runtime_log(jobs),
+        jobs["finish_time"].to_numpy(np.float64),
+        batches(jobs),
+    )
 
 
 def batches(jobs: pd.DataFrame) -> NDArray[np.uint64]:
