@@ -27,6 +27,7 @@ MODELS: Mapping[str, Callable[[Path], Iterable[Row]]] = {
 }
 
 
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PROCESSES = 2  # a model each: on two cores, half the time
 
 
@@ -40,6 +41,8 @@ def main() -> None:
     if not folder:
         sys.exit("COLOCAST_PUBLIC_DATA must name the folder with the public sets")
     names = given.only or list(MODELS)
+    for variable in ONE_THREAD:  # threads of two processes on two cores wait for each other
+        os.environ.setdefault(variable, "1")
     sys.stdout.write(f"{HEADER}\n")
     sys.stdout.flush()
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
