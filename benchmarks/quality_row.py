@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from math import isnan
 
 COVERAGE, COVERAGE_OFF, WORST = 0.90, 0.02, 0.80
 """What a 90 % interval is to hold: this share give or take, and so much in the worst tenth."""
@@ -102,8 +103,25 @@ def number(found: Mapping[str, object], name: str) -> float:
 
 
 def row_facts(row: Row) -> dict[str, object]:
-    """Return a row as it is stored."""
-    return asdict(row)
+    """Return a row as it is stored: plain JSON, whatever numpy made of its numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> facts = row_facts(at_least("pairs", np.float64("nan"), 0.9, ""))
+    >>> facts["value"], facts["holds"]
+    (None, False)
+    """
+    holds = None if row.holds is None else bool(row.holds)
+    return asdict(row) | {
+        "value": _known(row.value),
+        "baseline": _known(row.baseline),
+        "holds": holds,
+    }
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or isnan(value) else float(value)
 
 
 def row_text(row: Row) -> str:

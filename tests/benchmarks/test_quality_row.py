@@ -1,9 +1,12 @@
 """Rows of the table of prediction quality."""
 
+import json
+
+import numpy as np
 import pytest
 
 from benchmarks.quality_choice import score
-from benchmarks.quality_row import at_least, at_most, interval_rows, row_text
+from benchmarks.quality_row import at_least, at_most, interval_rows, row_facts, row_text
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,8 @@ def test_worst_tenth_and_errors_outside_are_rows_where_they_are_known():
 
 def test_what_exceeds_a_target_makes_up_for_nothing():
     assert score([(9.0, 0.6), (0.0, 0.0)]) == pytest.approx(0.5)
+
+
+def test_rows_of_numpys_numbers_can_be_stored():
+    row = at_most("pairs", np.float64(0.04), 0.035, "", "", np.float64("nan"))
+    assert json.loads(json.dumps(row_facts(row), allow_nan=False))["holds"] is False
