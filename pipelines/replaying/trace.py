@@ -27,9 +27,9 @@ def trace_of(jobs: pd.DataFrame) -> Trace:
     Returns
     -------
     Trace
-        In order of arrival; jobs that arrive in the same second in the order that the
-        quicksort of NumPy leaves them in, as in the count that issue 5 states. Queues are
-        sorted by name.
+        In order of arrival; jobs that arrive in the same second as they are listed, on any
+        processor (NumPy's quicksort has an order of its own on each kind). Queues are sorted by
+        name.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def trace_of(jobs: pd.DataFrame) -> Trace:
     held = jobs[(jobs["gpus"] >= 1) & (jobs["runtime_s"] > 0)]
     if held.empty:
         raise TableError("jobs", "no job with GPUs and a runtime", "at least one")
-    held = held.sort_values("submit_time", kind="quicksort")
+    held = held.sort_values("submit_time", kind="stable")
     queues = sorted(held["queue"].unique())
     arrival = held["submit_time"].to_numpy(np.float64)
     return Trace(

@@ -34,13 +34,18 @@ def test_cluster_of_an_offered_load_has_the_known_size(philly_trace, load, cards
     assert site_for_load(philly_trace, load, Costs()).cards == cards
 
 
+def as_counted(seconds):
+    """Who of one second comes first was settled otherwise there: that moves means by 0.0003."""
+    return pytest.approx(seconds, rel=5e-4)
+
+
 def test_fixed_quotas_wait_as_long_as_counted_elsewhere(philly_trace):
-    assert mean_delay_s(philly_trace, 0.9, FifoFixed()) == (1_484_780, 4.63)
-    assert mean_delay_s(philly_trace, 0.5, FifoFixed())[0] == 198_914
+    assert mean_delay_s(philly_trace, 0.9, FifoFixed()) == (as_counted(1_484_780), 4.63)
+    assert mean_delay_s(philly_trace, 0.5, FifoFixed())[0] == as_counted(198_914)
 
 
 def test_pool_waits_as_long_as_counted_elsewhere(philly_trace):
-    assert mean_delay_s(philly_trace, 0.9, FifoPooled()) == (687_015, 1.18)
+    assert mean_delay_s(philly_trace, 0.9, FifoPooled()) == (as_counted(687_015), 1.18)
     assert mean_delay_s(philly_trace, 0.5, FifoPooled())[0] == 916
 
 
@@ -67,6 +72,13 @@ def test_trace_is_in_order_of_arrival_with_queues_by_name():
     assert trace.job_ids == ("b", "a", "c")
     assert trace.arrival_s.tolist() == [0, 50, 100]
     assert (trace.queues, trace.queue.tolist()) == (("x", "y"), [0, 1, 1])
+
+
+def test_jobs_of_one_second_come_as_they_are_listed():
+    many = 1_000
+    jobs = pd.concat([jobs_frame(submit_time=1e9)] * many, ignore_index=True)
+    jobs["job_id"] = np.arange(len(jobs)).astype(str)
+    assert trace_of(jobs).job_ids == tuple(jobs["job_id"])
 
 
 def test_jobs_that_hold_no_card_are_left_out():
