@@ -79,11 +79,12 @@ class Bench:
         environ = {"PYTHONPATH": str(REPOSITORY), **FIXED}
         return Served(empty_command(), environ, self.folder / "empty.log")
 
-    def bare(self, version: int = 1) -> Served:
-        """Return the bare application, not started yet."""
+    def bare(self, version: int = 1, workers: int = 1) -> Served:
+        """Return the bare application, not started yet; one worker keeps to the server's core."""
         model = str(self.versions[version - 1])
         environ = {MODEL: model, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-        return Served(bare_command(), environ, self.folder / "bare.log", server_core())
+        core = server_core() if workers == 1 else None
+        return Served(bare_command(workers), environ, self.folder / "bare.log", core)
 
 
 @contextmanager

@@ -31,28 +31,37 @@ PLACEMENT_LIMITS = Limits(None, 1.3, 1.6, 4.0)
 
 
 def latency_rows(bench: Bench) -> Iterator[Row]:
-    """Measure service and bare application in turn, and yield their ratios."""
-    keys = bench.fleet.keys
-    with ExitStack() as stack:
-        pair = stack.enter_context(bench.service()).url, stack.enter_context(bench.bare()).url
-        cards = placements_question(keys)
-        ours, bare = in_turn(bench, pair, cards, 1)
-        name = "placements, 1 job x 1,000 occupied cards"
-        yield Row(f"{name}: p99", ours.p99_ms, "ms", 10.0, beside=_beside(ours, bare))
-        yield from _ratios(name, ours, bare, PLACEMENT_LIMITS)
-        for connections in (1, 16):
-            ours, bare = in_turn(bench, pair, pairs_question(keys), connections)
-            name = f"one pair, JSON, {connections} connection(s)"
-            yield from _ratios(name, ours, bare, JSON_LIMITS)
-            ours, bare = in_turn(bench, pair, binary_question(keys), connections)
-            name = f"one pair, binary, {connections} connection(s)"
-            yield from _ratios(name, ours, bare, BINARY_LIMITS)
+    """Measure service and bare application in turn, and yield their ratios.
+
+    With one worker each, on the core that `wrk` leaves alone; then with two, on both cores, beside
+    `wrk`.
+    """
+    for workers in (1, 2):
+        with ExitStack() as stack:
+            servers = bench.service(workers), bench.bare(workers=workers)
+            pair = tuple(stack.enter_context(each).url for each in servers)
+            yield from _asked(bench, pair, "" if workers == 1 else ", two workers")
     with ExitStack() as stack:
         many = bench.service(champion=3), bench.bare(version=3)
         pair = tuple(stack.enter_context(each).url for each in many)
         ours, bare = in_turn(bench, pair, fresh_placements_question(MANY_KEYS), 1)
         name = "placements, pairs never asked before"
         yield Row(f"{name}: p50", ours.p50_ms, "ms", beside=_beside(ours, bare))
+
+
+def _asked(bench: Bench, pair: tuple[str, ...], which: str) -> Iterator[Row]:
+    keys = bench.fleet.keys
+    ours, bare = in_turn(bench, pair, placements_question(keys), 1)
+    name = f"placements, 1 job x 1,000 occupied cards{which}"
+    yield Row(f"{name}: p99", ours.p99_ms, "ms", 10.0, beside=_beside(ours, bare))
+    yield from _ratios(name, ours, bare, PLACEMENT_LIMITS)
+    for connections in (1, 16):
+        ours, bare = in_turn(bench, pair, pairs_question(keys), connections)
+        name = f"one pair, JSON, {connections} connection(s){which}"
+        yield from _ratios(name, ours, bare, JSON_LIMITS)
+        ours, bare = in_turn(bench, pair, binary_question(keys), connections)
+        name = f"one pair, binary, {connections} connection(s){which}"
+        yield from _ratios(name, ours, bare, BINARY_LIMITS)
 
 
 def in_turn(

@@ -165,8 +165,9 @@ def empty_command() -> list[str]:
     return [sys.executable, "-m", "bentoml", "serve", module, "--port", "{port}"]
 
 
-def bare_command() -> list[str]:
+def bare_command(workers: int) -> list[str]:
     """Return the command of the bare application, as quick as uvicorn can be."""
     quick = ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "error"]
     app = "benchmarks.serving_bare:app"
-    return [sys.executable, "-m", "uvicorn", app, "--port", "{port}", *quick]
+    port = ["--port", "{port}", "--workers", str(workers)]
+    return [sys.executable, "-m", "uvicorn", app, *port, *quick]
