@@ -15,8 +15,9 @@ from scheduler_client.policy.queue_order import Ageing
 from scheduler_client.policy.reserving import ReservationRules
 from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.scoring import Bound, ScoreWeights
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule
-from scheduler_client.policy.view import Queue
+from scheduler_client.policy.view import Queue, Whom
 
 DAY_S = 86_400.0
 DEFAULT_COHORT = "all"
@@ -65,6 +66,8 @@ class SchedulerSettings:
         From the polite signal to the end of a job that is stopped.
     assignment : str
         ``list`` or ``joint``, see `PolicyRules`.
+    order : str
+        ``fair``: fair shares; ``attained``: least GPU time had, by `levels`.
     """
 
     cycle_s: float = 0.2
@@ -80,6 +83,8 @@ class SchedulerSettings:
     reservation: ReservationRules = field(default_factory=ReservationRules)
     eviction: EvictionRules = field(default_factory=EvictionRules)
     assignment: str = "list"
+    order: str = "fair"
+    levels: LevelRules = field(default_factory=LevelRules)
 
     @property
     def rules(self) -> PolicyRules:
@@ -93,6 +98,7 @@ class SchedulerSettings:
             reservation=self.reservation,
             eviction=self.eviction,
             assignment="joint" if self.assignment == "joint" else "list",
+            levels=self.levels if self.order == "attained" else None,
         )
 
 
@@ -163,7 +169,13 @@ def config_from(documents: Sequence[object], source: str) -> SchedulerConfig:
     settings = SchedulerSettings()
     for document in by_kind["Scheduler"]:
         settings = _settings(document, source)
-    return SchedulerConfig(queues_from(by_kind["ClusterQueue"], source), settings)
+    queues = queues_from(by_kind["ClusterQueue"], source)
+    for queue in queues:
+        if queue.borrows is not Whom.NEVER and settings.order != "attained":
+            found = f"borrowWithinCohort.policy of {queue.name} {str(queue.borrows)!r}"
+            wanted = "Never, or Scheduler.spec.order: attained"
+            raise SettingError(f"{source}: found {found}, wanted {wanted}")
+    return SchedulerConfig(queues, settings)
 
 
 def _settings(document: Mapping[str, object], source: str) -> SchedulerSettings:
@@ -176,9 +188,13 @@ def _settings(document: Mapping[str, object], source: str) -> SchedulerSettings:
         settings = from_json(SchedulerSettings, document.get("spec") or {})
     except WireError as error:
         raise SettingError(f"{source}: Scheduler.spec: {error}") from error
-    if settings.assignment not in ("list", "joint"):
-        found = f"Scheduler.spec.assignment must be list or joint, got {settings.assignment!r}"
-        raise SettingError(f"{source}: {found}")
+    for name, word, known in (
+        ("assignment", settings.assignment, ("list", "joint")),
+        ("order", settings.order, ("fair", "attained")),
+    ):
+        if word not in known:
+            found = f"Scheduler.spec.{name} must be {' or '.join(known)}, got {word!r}"
+            raise SettingError(f"{source}: {found}")
     for name, value, holds, wanted in _rules(settings):
         if not holds:
             found = f"Scheduler.spec.{name} must be {wanted}, got {value}"
@@ -202,6 +218,7 @@ def _rules(settings: SchedulerSettings) -> Iterator[tuple[str, float, bool, str]
     yield "weights", 0.0, weights.slowdown + weights.memory > 0, "slowdown or memory above 0"
     yield _within("reservation.after_s", settings.reservation.after_s, 0, 1e9)
     yield from _eviction_rules(settings.eviction)
+    yield from _level_rules(settings.levels)
     yield _within("prediction.deadline_s", asked.deadline_s, 0.01, 600)
     yield _within("prediction.fresh_s", asked.fresh_s, 0, 1e6)
     yield _within("prediction.last_good_s", asked.last_good_s, 0, 1e9)
@@ -215,6 +232,18 @@ def _eviction_rules(rules: EvictionRules) -> Iterator[tuple[str, float, bool, st
     yield _within("eviction.window_s", rules.window_s, 0, 1e9)
     yield _within("eviction.least_run_s", rules.least_run_s, 0, 1e9)
     yield _within("eviction.most_per_cycle", rules.most_per_cycle, 1, 1000)
+
+
+def _level_rules(rules: LevelRules) -> Iterator[tuple[str, float, bool, str]]:
+    before = 0.0
+    for level in rules.levels_gpu_s:
+        name, _, holds, _ = _within("levels.levels_gpu_s", level, before, 1e12)
+        yield name, level, holds and level > before, "numbers above 0, ascending"
+        before = level
+    yield _within("levels.least_run_s", rules.least_run_s, 0, 1e9)
+    yield _within("levels.grace_s", rules.grace_s, 0, 1e9)
+    yield _within("levels.fresh_slowdown", rules.fresh_slowdown, 1, 100)
+    yield _within("levels.guaranteed_slowdown", rules.guaranteed_slowdown, 1, 100)
 
 
 def _within(name: str, value: float, low: float, high: float) -> tuple[str, float, bool, str]:

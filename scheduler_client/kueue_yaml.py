@@ -22,11 +22,11 @@ def queues_from(documents: Sequence[Document], source: str) -> tuple[Queue, ...]
     Read are ``cohort``/``cohortName``, one resource group with ``nvidia.com/gpu`` and one flavor
     (``nominalQuota``, ``borrowingLimit``, ``lendingLimit``), ``fairSharing.weight``,
     ``stopPolicy`` (``None``, ``Hold``), ``preemption.reclaimWithinCohort`` (``Never``,
-    ``LowerPriority``, ``Any``), ``preemption.withinClusterQueue`` (``Never``,
-    ``LowerPriority``), the annotation ``colocast/allocation`` (``dynamic``, or ``static`` for a
-    queue that neither borrows nor lends whatever its cohort), and values that say what happens
-    anyway: ``queueingStrategy: BestEffortFIFO``, ``namespaceSelector: {}``,
-    ``preemption.borrowWithinCohort.policy: Never``.
+    ``LowerPriority``, ``Any``), ``preemption.withinClusterQueue`` and
+    ``preemption.borrowWithinCohort.policy`` (``Never``, ``LowerPriority``), the annotation
+    ``colocast/allocation`` (``dynamic``, or ``static`` for a queue that neither borrows nor lends
+    whatever its cohort), and values that say what happens anyway:
+    ``queueingStrategy: BestEffortFIFO``, ``namespaceSelector: {}``.
 
     Parameters
     ----------
@@ -99,6 +99,8 @@ def _queue(place: _Place, document: Document) -> Queue:
     cohort = None if _is_static(place, top.get("metadata")) else _cohort(place, spec)
     preemption = place.at("preemption").mapping(spec.get("preemption") or {}, _PREEMPTION)
     reclaims, preempts = (preemption.get(name, "Never") for name in _PREEMPTION[:2])
+    borrowing = place.at("preemption.borrowWithinCohort")
+    found = borrowing.mapping(preemption.get("borrowWithinCohort") or {}, ("policy",))
     for limit in ("borrowingLimit", "lendingLimit"):
         if _cohort(place, spec) is None and quota.get(limit) is not None:
             raise place.at(limit).error(quota[limit], "no limit where there is no cohort")
@@ -112,6 +114,7 @@ def _queue(place: _Place, document: Document) -> Queue:
         is_held=_is_held(place.at("stopPolicy"), spec.get("stopPolicy")),
         reclaims=_whom(place.at("preemption.reclaimWithinCohort"), reclaims, tuple(Whom)),
         preempts=_whom(place.at("preemption.withinClusterQueue"), preempts, tuple(Whom)[:2]),
+        borrows=_whom(borrowing.at("policy"), found.get("policy", "Never"), tuple(Whom)[:2]),
     )
 
 
@@ -183,16 +186,8 @@ def _quantity(place: _Place, value: object) -> float:
     return float(match[1]) / (1000 if match[2] else 1)
 
 
-def _no_borrowing(place: _Place, preemption: object) -> None:
-    found = preemption.get("borrowWithinCohort") if isinstance(preemption, Mapping) else None
-    policy = found.get("policy") if isinstance(found, Mapping) else found
-    if policy is not None:
-        place.at("borrowWithinCohort").only(policy, "Never")
-
-
-_READ = ("cohort", "cohortName", "resourceGroups", "fairSharing", "stopPolicy")
+_READ = ("cohort", "cohortName", "resourceGroups", "fairSharing", "stopPolicy", "preemption")
 _CHECKED = {
     "queueingStrategy": lambda place, value: place.only(value, "BestEffortFIFO"),
     "namespaceSelector": lambda place, value: place.only(value, {}),
-    "preemption": _no_borrowing,
 }

@@ -13,7 +13,9 @@ from scheduler_client.baselines.remaining import LeastRemaining
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
 from scheduler_client.policy.decide import PolicyRules
-from scheduler_client.policy.policies import policy_named
+from scheduler_client.policy.eviction_cost import EvictionRules
+from scheduler_client.policy.policies import Policy, policy_named
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.eventlog import EventLog
@@ -60,7 +62,12 @@ class Replay:
         return Outcome.of(simulation)
 
 
-GENTLE = ColocateRules(tolerance=ToleranceRule(least=0.05, most=0.1), fresh_slowdown=1.1)
+ATTAINED = PolicyRules(levels=LevelRules(), eviction=EvictionRules(growth=0.1, most=50))
+"""The policy of ``colocast schedule`` with ``order: attained``."""
+
+GENTLE = ColocateRules(
+    tolerance=ToleranceRule(least=0.05, most=0.1), levels=LevelRules(fresh_slowdown=1.1)
+)
 """For who would rather wait than be slowed."""
 
 
@@ -71,13 +78,13 @@ def _colocate(
     return Colocate(beliefs.value, fits, learns=learns, rules=rules)
 
 
-def _live(replay: Replay, name: str) -> ReplayPolicy:
+def _live(replay: Replay, policy: Policy, name: str | None = None) -> ReplayPolicy:
     workloads, beliefs = replay.workloads, replay.beliefs
     memory = workloads.scheduled["gpu_mem_mib_mean"].fillna(CARD_MEM_MIB).round().astype("int64")
     forecasts = PairForecasts(
         workloads.truth.names, beliefs.value, beliefs.upper, tuple(memory), CARD_MEM_MIB
     )
-    return LivePolicy(policy_named(name, PolicyRules()), forecasts)
+    return LivePolicy(policy, forecasts, name=name)
 
 
 POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
@@ -94,8 +101,11 @@ POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "colocate_gentle": lambda replay: _colocate(replay, replay.beliefs, rules=GENTLE),
     "colocate_frozen": lambda replay: _colocate(replay, replay.beliefs, learns=False),
     "colocate_oracle": lambda replay: _colocate(replay, oracle(replay.workloads), learns=False),
-    "live_exclusive": lambda replay: _live(replay, "exclusive"),
-    "live_colocate": lambda replay: _live(replay, "colocate"),
+    "live_exclusive": lambda replay: _live(replay, policy_named("exclusive", PolicyRules())),
+    "live_colocate": lambda replay: _live(replay, policy_named("colocate", PolicyRules())),
+    "live_attained": lambda replay: _live(
+        replay, policy_named("colocate", ATTAINED), "live_attained"
+    ),
 }
 """Every policy by its name on the command line."""
 

@@ -33,7 +33,7 @@ def eviction_fields(eviction: Eviction) -> dict[str, Json]:
         "victims": list(eviction.victims),
         "card_ids": list(eviction.card_ids),
         "cost_gpu_s": round(eviction.cost_gpu_s, 3),
-        "reason": "reclaim" if eviction.is_reclaim else "priority",
+        "reason": eviction.ground,
     }
 
 
@@ -45,6 +45,7 @@ def pending_job(job: SpooledJob) -> PendingJob:
         priority=submission.priority,
         attempt=job.attempt,
         gpu_model=submission.gpu_model,
+        attained_gpu_s=job.attained_gpu_s,
     )
 
 

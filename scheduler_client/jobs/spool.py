@@ -49,6 +49,8 @@ class SpooledJob:
         When the running attempt was started (s since 1970, UTC).
     placement : dict, optional
         What the scheduler wrote down when it started the attempt.
+    attained_gpu_s : float
+        GPU time that earlier attempts have had.
     """
 
     job_id: str
@@ -57,6 +59,7 @@ class SpooledJob:
     start_time: float | None
     submission: Submission
     placement: dict[str, Json] | None = None
+    attained_gpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,11 @@ class Spool(SqliteFile):
             row = (finished.outcome, finished_to_text(finished), *key)
             if connection.execute(spool_sql.ATTEMPT, row).rowcount != 1:
                 return False
-            connection.execute(spool_sql.AGAIN if resubmit else spool_sql.DONE, (finished.job_id,))
+            if resubmit:
+                had_gpu_s = finished.runtime_s * finished.gpus
+                connection.execute(spool_sql.AGAIN, (had_gpu_s, finished.job_id))
+            else:
+                connection.execute(spool_sql.DONE, (finished.job_id,))
             return True
 
     def on_their_way(self, limit: int = 100) -> tuple[FinishedJob, ...]:
@@ -244,13 +251,22 @@ def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.executescript(spool_sql.SCHEMA)
+    if _lacks_attained(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if _lacks_attained(connection):  # nobody else has added it meanwhile
+                connection.execute(spool_sql.ADD_ATTAINED)
 
 
-def _job(row: tuple[str, int, float, float | None, str, str | None]) -> SpooledJob:
-    job_id, attempt, submit_time, start_time, submission, placement = row
+def _lacks_attained(connection: sqlite3.Connection) -> bool:
+    return ("attained_gpu_s",) not in connection.execute(spool_sql.COLUMNS).fetchall()
+
+
+def _job(row: tuple[str, int, float, float | None, str, str | None, float]) -> SpooledJob:
+    job_id, attempt, submit_time, start_time, submission, placement, attained_gpu_s = row
     found = _submission(submission)
     noted = None if placement is None else json.loads(placement)
-    return SpooledJob(job_id, attempt, submit_time, start_time, found, noted)
+    return SpooledJob(job_id, attempt, submit_time, start_time, found, noted, attained_gpu_s)
 
 
 @lru_cache(maxsize=20_000)

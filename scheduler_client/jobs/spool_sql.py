@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     submit_time REAL NOT NULL,
     start_time REAL,
     submission TEXT NOT NULL,
-    placement TEXT
+    placement TEXT,
+    attained_gpu_s REAL NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state);
 CREATE TABLE IF NOT EXISTS attempts (
@@ -25,12 +26,15 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE INDEX IF NOT EXISTS attempts_on_their_way ON attempts (in_outbox) WHERE in_outbox = 0;
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+COLUMNS = "SELECT name FROM pragma_table_info('jobs')"
+ADD_ATTAINED = "ALTER TABLE jobs ADD COLUMN attained_gpu_s REAL NOT NULL DEFAULT 0"
+"""For a spool that an earlier version has made."""
 SUBMIT = (
     "INSERT INTO jobs (job_id, state, attempt, submit_time, submission)"
     " VALUES (?, 'pending', 1, ?, ?)"
 )
 IN_STATE = (
-    "SELECT job_id, attempt, submit_time, start_time, submission, placement"
+    "SELECT job_id, attempt, submit_time, start_time, submission, placement, attained_gpu_s"
     " FROM jobs WHERE state = ? ORDER BY number"
 )
 START = (
@@ -45,7 +49,7 @@ ATTEMPT = (
 )
 AGAIN = (
     "UPDATE jobs SET state = 'pending', attempt = attempt + 1, start_time = NULL,"
-    " placement = NULL WHERE job_id = ?"
+    " placement = NULL, attained_gpu_s = attained_gpu_s + ? WHERE job_id = ?"
 )
 DONE = "UPDATE jobs SET state = 'finished' WHERE job_id = ?"
 ON_THEIR_WAY = "SELECT finished FROM attempts WHERE in_outbox = 0 ORDER BY number LIMIT ?"

@@ -73,4 +73,5 @@ class StartedJob:
             saved_time=saved_time,
             is_stopping=self.is_stopping,
             request=self.request,
+            attained_gpu_s=self.job.attained_gpu_s,
         )

@@ -56,17 +56,20 @@ class _Judged:
     ----------
     fits : array of shape (n_groups,), bool
     count : array of shape (n_groups,), int64
-        Cards of each group that the quota allows.
+        Cards of each group that are allowed.
     scores : array of shape (n_groups,), float64
-    allowed : array of shape (n_owner_sets,), bool, optional
-        Whether the quota allows one card, by whose jobs are on it; None where it allows all
-        cards that the job asks for, whatever they are.
+    allowed : array of shape (n_cells,), bool, optional
+        Whether one card is allowed, whosever jobs are on it: by the quota, and by what is
+        tolerated beside them; None where all are.
+    is_quota_free : bool
+        Whether the quota allows all cards that the job asks for, whatever they are.
     """
 
     fits: Flags
     count: Integers
     scores: Floats
     allowed: Flags | None
+    is_quota_free: bool
 
 
 def best_cards(search: Search) -> Choice:
@@ -84,7 +87,8 @@ def best_cards(search: Search) -> Choice:
     need = _need(search)
     roomy = np.where(need < 0, groups.column("residents") == 0, need <= groups.column("free"))
     tests = [(Reason.MEMORY, roomy), *_tests(search)]
-    allowed = None if _is_free(search) else _quota(search)
+    is_quota_free = _is_free(search)
+    allowed = None if is_quota_free else _quota(search)[groups.cell_column("owners")]
     for reason, does in tests:
         failing = fits & ~does
         if failing.any():
@@ -95,11 +99,17 @@ def best_cards(search: Search) -> Choice:
             before, count = count, _counted(search, allowed)
             refused[Reason.QUOTA] += int((before - count)[fits].sum())
             fits = fits & (count > 0)
+    gentle = _gentle(search)
+    if gentle is not None:
+        allowed = gentle if allowed is None else allowed & gentle
+        before, count = count, _counted(search, allowed)
+        refused[Reason.TOLERANCE] += int((before - count)[fits].sum())
+        fits = fits & (count > 0)
     fitting = int(count[fits].sum())
     placed: Placed | None = None
     runners_up: tuple[RunnerUp, ...] = ()
     if fitting >= search.job.gpus:
-        judged = _Judged(fits, count, _scores(search, need), allowed)
+        judged = _Judged(fits, count, _scores(search, need), allowed, is_quota_free)
         placed = _best_gang(search, judged)
         if placed is not None:
             runners_up = _runners_up(search, judged, placed)
@@ -126,16 +136,33 @@ def fitting_cards(search: Search) -> list[str]:
     for _, does in _tests(search):
         fits = fits & does
     found: list[str] = []
+    gentle = _gentle(search)
     for group in np.flatnonzero(fits):
-        ids = merge(*(groups.ids[cell] for cell in groups.cells_of[group]))
+        cells = (c for c in groups.cells_of[group] if gentle is None or gentle[c])
+        ids = merge(*(groups.ids[cell] for cell in cells))
         found += islice(ids, search.job.gpus)
     return sorted(found)
 
 
+def _gentle(search: Search) -> Flags | None:
+    """Return whether spared queues' jobs tolerate this one on a card of each cell.
+
+    None where there are no such queues.
+    """
+    groups, rules = search.board.groups, search.rules
+    if not rules.spared or not rules.asks:
+        return None
+    spared = [not rules.spared.isdisjoint(owners) for owners in groups.owner_sets]
+    worst, _, _ = search.outlook.columns()
+    slowed = worst[groups.column("card_class")] > rules.spared_tolerance
+    owners, group = groups.cell_column("owners"), groups.cell_column("group")
+    return ~(np.array(spared, dtype=np.bool_)[owners] & slowed[group])
+
+
 def _counted(search: Search, allowed: Flags) -> Integers:
-    """Return how many cards of each group the quota allows."""
+    """Return how many cards of each group are allowed."""
     groups = search.board.groups
-    count = np.where(allowed[groups.cell_column("owners")], groups.cell_column("count"), 0)
+    count = np.where(allowed, groups.cell_column("count"), 0)
     sums = np.bincount(groups.cell_column("group"), count, minlength=len(groups.cells_of))
     return sums.astype(np.int64)
 
@@ -235,7 +262,7 @@ def _gang(search: Search, judged: _Judged, of_model: Integers) -> Placed | None:
     changes: dict[str, float] = {}
     chosen: list[str] = []
     for groups in _levels(judged.scores, of_model):
-        changes = _taken(search, judged.allowed, groups, chosen, changes)
+        changes = _taken(search, judged, groups, chosen, changes)
         if len(chosen) == search.job.gpus:
             return _placed(search, chosen, changes)
     return None
@@ -253,7 +280,7 @@ def _levels(scores: Floats, of_model: Integers) -> Iterator[list[int]]:
 
 def _taken(
     search: Search,
-    allowed: Flags | None,
+    judged: _Judged,
     of_level: list[int],
     chosen: list[str],
     changes: dict[str, float],
@@ -263,15 +290,15 @@ def _taken(
     A cell whose cards the quota refuses is put aside until the next card has been taken.
     """
     groups, queue, book = search.board.groups, search.job.queue, search.board.ledger.book
-    owners, ids = groups.cell_column("owners"), groups.ids
+    owners, ids, allowed = groups.cell_column("owners"), groups.ids, judged.allowed
     cells = [cell for group in of_level for cell in groups.cells_of[group] if ids[cell]]
-    heap = [(ids[c][0], c, 0) for c in cells if allowed is None or allowed[owners[c]]]
+    heap = [(ids[c][0], c, 0) for c in cells if allowed is None or allowed[c]]
     heapify(heap)
     aside: list[int] = []
     while heap and len(chosen) < search.job.gpus:
         card_id, cell, place = heappop(heap)
         together = added(changes, changes_beside(queue, groups.owner_sets[owners[cell]]))
-        if allowed is not None and not book.allows(queue, together):
+        if not judged.is_quota_free and not book.allows(queue, together):
             aside.append(cell)
             continue
         changes = together
@@ -312,8 +339,7 @@ def _runners_up(search: Search, judged: _Judged, placed: Placed) -> tuple[Runner
 
 def _first_card(search: Search, allowed: Flags | None, group: int) -> str:
     groups = search.board.groups
-    owners = groups.cell_column("owners")
-    cells = (c for c in groups.cells_of[group] if allowed is None or allowed[owners[c]])
+    cells = (c for c in groups.cells_of[group] if allowed is None or allowed[c])
     return min(groups.ids[cell][0] for cell in cells if groups.ids[cell])
 
 

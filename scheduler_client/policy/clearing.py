@@ -6,15 +6,17 @@ from dataclasses import replace
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
 from scheduler_client.policy.eviction_cost import eviction_costs
 from scheduler_client.policy.filtering import reserved_mem_mib
+from scheduler_client.policy.giving_way import Field, standing_of
 from scheduler_client.policy.placing import Search
-from scheduler_client.policy.preempting import Field, planned_eviction
-from scheduler_client.policy.reserving import FOR_WANT_OF_CARDS, ReservationRules
+from scheduler_client.policy.preempting import planned_eviction
+from scheduler_client.policy.reserving import FOR_WANT_OF_CARDS
 from scheduler_client.policy.turns import Turns
 from scheduler_client.policy.view import PendingJob, Reservation, Whom
 
 Waits = Sequence[tuple[PendingJob, Waiting]]
 """Jobs that wait, in the order of their turns."""
 
+_Like = tuple[object, ...]
 _HELPED = (*FOR_WANT_OF_CARDS, Reason.QUOTA)
 """Reasons for which it helps if others start no more for a while."""
 
@@ -23,11 +25,12 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
     """Return who must end for whom; jobs served earlier are taken into account."""
     rules = turns.rules.eviction
     if rules is None or not any(
-        queue.reclaims is not Whom.NEVER or queue.preempts is not Whom.NEVER
+        whom is not Whom.NEVER
         for queue in turns.view.queues
+        for whom in (queue.reclaims, queue.preempts, queue.borrows)
     ):
         return ()
-    ledger, freeing = turns.ledger.copy(), turns.freeing
+    ledger, freeing, levels = turns.ledger.copy(), turns.freeing, turns.rules.levels
     field = Field(
         queues=turns.queues,
         running={job.job_id: job for job in turns.view.running},
@@ -36,8 +39,10 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         rules=rules,
         now=turns.view.now,
         spoken_for=frozenset(j.job_id for j in turns.view.running if j.is_stopping),
+        standing=None if levels is None else standing_of(turns.view, levels, turns.light),
     )
     found: list[Eviction] = []
+    hopeless: set[_Like] = set()
     for pending, waiting_ in waits:
         if len(found) == rules.most_per_cycle:
             break
@@ -45,9 +50,15 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         if not wants_cards or pending.job.job_id in freeing:
             continue
         search = turns.search(pending)
+        like = _like(search, turns)
+        if like in hopeless:
+            continue
         search = replace(search, board=replace(turns.board, ledger=ledger))
         eviction = planned_eviction(search, field)
+        if eviction is None and like is not None:
+            hopeless.add(like)
         if eviction is not None:
+            hopeless.clear()
             found.append(eviction)
             _play(eviction, search, field)
             field = replace(
@@ -56,6 +67,21 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
                 kept_cards=field.kept_cards.union(eviction.card_ids),
             )
     return tuple(found)
+
+
+def _like(search: Search, turns: Turns) -> _Like | None:
+    """Return what decides whom a job may evict and where it fits; None where its past does, too."""
+    pending, job = search.pending, search.job
+    is_known = turns.history.knows(job.job_id) or any(
+        wanted.reservation.job_id == job.job_id for wanted in turns.wanted
+    )
+    if is_known:
+        return None
+    need = tuple(search.demand.mem_mib.items())
+    had = pending.priority, pending.attained_gpu_s
+    asked = job.queue, job.user, job.gpus, *had, pending.gpu_model, need
+    # By identity: the predictions of a cycle outlive it.
+    return (*asked, search.rules.tolerance, id(search.forecast.colocations))
 
 
 def _play(eviction: Eviction, search: Search, field: Field) -> None:
@@ -74,8 +100,6 @@ def reservations_after(
     waits: Waits, evictions: Sequence[Eviction], turns: Turns
 ) -> tuple[Reservation, ...]:
     """Return what is kept for whom in the next cycle."""
-    if turns.rules.reservation is None:
-        return ()
     now, freeing = turns.view.now, turns.freeing
     fresh = tuple(Reservation(e.job_id, now, e.card_ids, e.victims) for e in evictions)
     served = {reservation.job_id for reservation in fresh}
@@ -93,7 +117,9 @@ def reservations_after(
 
 
 def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tuple[Reservation, ...]:
-    rules = turns.rules.reservation or ReservationRules()
+    rules = turns.rules.reservation
+    if rules is None:
+        return ()
     for pending, waiting_ in waits:
         job = pending.job
         has_waited = turns.view.now - job.submit_time >= rules.after_s

@@ -108,6 +108,17 @@ class Waiting:
     evidence: Evidence = ()
 
 
+class Ground(StrEnum):
+    """By what right a job has others evicted."""
+
+    RECLAIM = "reclaim"
+    """Its queue takes back nominal quota."""
+    PRIORITY = "priority"
+    """Its user ranks it higher."""
+    SERVICE = "service"
+    """It has had less GPU time, by levels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Eviction:
     """That jobs must end so that another can start, on cards that are kept for it.
@@ -122,15 +133,15 @@ class Eviction:
         Where it will start.
     cost_gpu_s : float
         Work that is lost (GPU seconds), each victim's grown by its past evictions.
-    is_reclaim : bool
-        Whether its queue takes back nominal quota; otherwise it is of higher priority.
+    ground : Ground
+        By what right.
     """
 
     job_id: str
     victims: tuple[str, ...]
     card_ids: tuple[str, ...]
     cost_gpu_s: float
-    is_reclaim: bool
+    ground: Ground
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from data.domain import JobRequest
 from scheduler_client.policy.view import ClusterView, PastEviction, RunningJob
 
 HOUR_S = 3600.0
@@ -47,6 +48,10 @@ class EvictionHistory:
         for eviction in evictions:
             self._by_job.setdefault(eviction.job_id, []).append(eviction)
 
+    def knows(self, job_id: str) -> bool:
+        """Return whether a job has ever been evicted."""
+        return job_id in self._by_job
+
     def is_worn(self, job_id: str) -> bool:
         """Return whether a job has been evicted as often as a job may be."""
         return len(self._by_job.get(job_id, ())) >= self._rules.most
@@ -55,6 +60,11 @@ class EvictionHistory:
         """Return whether a job was evicted for another a short while ago."""
         since = self._now - self._rules.window_s
         return any(e.for_job_id == to and e.time > since for e in self._by_job.get(job_id, ()))
+
+    def waits_since(self, job: JobRequest) -> float:
+        """Return since when a pending job waits: its submission, or its last eviction."""
+        times = [eviction.time for eviction in self._by_job.get(job.job_id, ())]
+        return max([job.submit_time, *times])
 
     def growth(self, job_id: str) -> float:
         """Return by how much the cost of evicting a job has grown (>= 1)."""

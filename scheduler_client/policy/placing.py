@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from data.domain import JobRequest
 from scheduler_client.policy.card_groups import CardGroups
@@ -31,6 +32,8 @@ class PlacingRules:
         Which end of a slowdown's interval counts.
     gang_waits : bool
         Whether any pending job needs several cards.
+    spared : set of str
+        Queues beside whose jobs `spared_tolerance` is the largest, if that is less.
     """
 
     max_jobs_per_card: int
@@ -39,6 +42,8 @@ class PlacingRules:
     bound: Bound = Bound.UPPER
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     gang_waits: bool = False
+    spared: frozenset[str] = frozenset()
+    spared_tolerance: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +139,19 @@ def judged(card: CardState, search: Search, *, is_quota_free: bool = False) -> C
         predicted = search.forecast.colocation(CardClass.of(card.gpu_model, card.residents))
         if predicted is None:
             return Reason.NO_PREDICTION
-        if worst_slowdown(predicted, rules.bound) > rules.tolerance:
+        if worst_slowdown(predicted, rules.bound) > _tolerance(card, search):
             return Reason.TOLERANCE
         candidate = Candidate(card, mem_mib, predicted)
     if not board.holds.lets(search.job.job_id, card.card_id):
         return Reason.RESERVED
     return candidate
+
+
+def _tolerance(card: CardState, search: Search) -> float:
+    rules = search.rules
+    if rules.spared and not rules.spared.isdisjoint(search.board.ledger.owners(card)):
+        return min(rules.tolerance, rules.spared_tolerance)
+    return rules.tolerance
 
 
 def refusals(search: Search) -> Counter[Reason]:

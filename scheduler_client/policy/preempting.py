@@ -6,43 +6,19 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from scheduler_client.policy.choosing import fitting_cards
-from scheduler_client.policy.decisions import Eviction
-from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
+from scheduler_client.policy.decisions import Eviction, Ground
+from scheduler_client.policy.giving_way import Field, Rights, over, rights_of
 from scheduler_client.policy.ledger import Ledger, added
 from scheduler_client.policy.placing import Search, judged
 from scheduler_client.policy.quota import SLACK_GPUS
 from scheduler_client.policy.scoring import Candidate
-from scheduler_client.policy.view import CardState, Queue, RunningJob, Whom
+from scheduler_client.policy.view import CardState, RunningJob
+
+GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PRIORITY)
+"""In the order in which they are tried."""
 
 MOST_TOGETHER = 2
 """Residents of one card that are evicted together, unless all are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """What a search for victims goes by.
-
-    Attributes
-    ----------
-    running : mapping of str to RunningJob
-    priority : int
-        Of the job that wants to start; see `PendingJob`.
-    costs : mapping of str to float
-        Of evicting each running job (GPU seconds).
-    spoken_for : set of str
-        Jobs that are ending, or are victims already.
-    kept_cards : set of str
-        Cards of those who had others evicted before in this cycle: nobody else gets in there.
-    """
-
-    queues: Mapping[str, Queue]
-    running: Mapping[str, RunningJob]
-    costs: Mapping[str, float]
-    history: EvictionHistory
-    rules: EvictionRules
-    now: float
-    spoken_for: frozenset[str]
-    kept_cards: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,69 +33,27 @@ class _Option:
 def planned_eviction(search: Search, field: Field) -> Eviction | None:
     """Return whom to evict for a job that waits, or None where nothing would help it.
 
-    Reclaim comes first: a queue takes back what is within its nominal quota from queues that
-    hold more than theirs. Otherwise a job of higher priority may take the place of another of
-    the same user. The set is checked as a whole: with all victims gone, the job fits and its
-    quota allows it; and no victim can be spared.
+    By the first of its rights that helps (`giving_way.rights_of`). The set is checked as a whole:
+    with all victims gone, the job fits and its quota allows it; and no victim can be spared.
     """
-    queue = field.queues[search.job.queue]
-    for is_reclaim in (True, False):
-        found = _cheapest(search, field, _eligible(search, field, queue, is_reclaim=is_reclaim))
+    for ground in GROUNDS:
+        rights = rights_of(search, field, ground)
+        found = None if rights is None else _cheapest(search, rights)
         if found is not None and found[0]:  # nobody: it waits for what no eviction gives
             victims, card_ids = found
             cost = sum(field.costs[victim] for victim in victims)
-            return Eviction(search.job.job_id, victims, card_ids, cost, is_reclaim)
+            return Eviction(search.job.job_id, victims, card_ids, cost, ground)
     return None
 
 
-def _eligible(
-    search: Search, field: Field, queue: Queue, *, is_reclaim: bool
-) -> dict[str, RunningJob]:
-    """Return the running jobs that may have to give way to this one."""
-    whom = queue.reclaims if is_reclaim else queue.preempts
-    held = search.board.ledger.book.held(queue.name)
-    is_within = held + search.job.gpus <= queue.nominal_quota_gpus + SLACK_GPUS
-    if whom is Whom.NEVER or (is_reclaim and (queue.cohort is None or not is_within)):
-        return {}
-    test = _gives_back if is_reclaim else _is_outranked
-    return {
-        job.job_id: job
-        for job in field.running.values()
-        if job.job_id not in field.spoken_for
-        and not field.history.is_worn(job.job_id)
-        and not field.history.gave_way(search.job.job_id, to=job.job_id)
-        and test(job, search, field, queue)
-    }
-
-
-def _gives_back(job: RunningJob, search: Search, field: Field, queue: Queue) -> bool:
-    """Return whether a job runs on what others lent to its queue."""
-    lent_to = field.queues.get(job.queue)
-    if lent_to is None or lent_to.cohort != queue.cohort or lent_to.name == queue.name:
-        return False
-    is_lower = job.priority < search.pending.priority
-    return _over(search.board.ledger, lent_to) > SLACK_GPUS and (
-        queue.reclaims is Whom.ANY or is_lower
-    )
-
-
-def _is_outranked(job: RunningJob, search: Search, field: Field, queue: Queue) -> bool:
-    """Return whether a job of the same user is of lower priority, and has had its time."""
-    is_mine = (job.queue, job.user) == (queue.name, search.job.user)
-    has_run = field.now - job.start_time >= field.rules.least_run_s
-    return is_mine and has_run and job.priority < search.pending.priority
-
-
-def _cheapest(
-    search: Search, field: Field, eligible: Mapping[str, RunningJob]
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    if not eligible:
-        return None
-    ledger = search.board.ledger
+def _cheapest(search: Search, rights: Rights) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    field, eligible, ledger = rights.field, rights.victims, search.board.ledger
     touched = {card_id for job in eligible.values() for card_id in job.card_ids}
     touched -= field.kept_cards
     fitting = (c for c in fitting_cards(search) if c not in field.kept_cards)
     free = [card_id for card_id in fitting if _will_do(ledger.cards[card_id], search)]
+    if len(touched.union(free)) < search.job.gpus:
+        return None
     options = [o for c in sorted(touched) for o in _options(ledger.cards[c], search, eligible)]
     models = {ledger.cards[c].gpu_model for c in free} | {o.gpu_model for o in options}
     found = []
@@ -127,7 +61,7 @@ def _cheapest(
         usable = [c for c in free if ledger.cards[c].gpu_model == model]
         of_model = [option for option in options if option.gpu_model == model]
         for is_shared in (False, True):
-            trial = _Trial(search, field, eligible, of_model, is_shared=is_shared)
+            trial = _Trial(search, rights, of_model, is_shared=is_shared)
             if trial.evict_for_cards(usable) and trial.evict_for_quota():
                 victims, card_ids = trial.spared()
                 cost = sum(field.costs[victim] for victim in victims)
@@ -172,10 +106,6 @@ def _will_do(card: CardState, search: Search) -> bool:
     return isinstance(answer, Candidate)
 
 
-def _over(ledger: Ledger, queue: Queue) -> float:
-    return ledger.book.held(queue.name) - queue.nominal_quota_gpus
-
-
 class _Trial:
     """Evicts on paper, the cheapest card first.
 
@@ -188,15 +118,10 @@ class _Trial:
     """
 
     def __init__(
-        self,
-        search: Search,
-        field: Field,
-        eligible: Mapping[str, RunningJob],
-        options: Sequence[_Option],
-        *,
-        is_shared: bool,
+        self, search: Search, rights: Rights, options: Sequence[_Option], *, is_shared: bool
     ) -> None:
-        self._search, self._field, self._eligible = search, field, eligible
+        self._search, self._field = search, rights.field
+        self._ground, self._eligible = rights.ground, rights.victims
         self._options = options
         self._by_victim: dict[str, list[int]] = {}
         for number, option in enumerate(options):
@@ -267,10 +192,10 @@ class _Trial:
             job = self._eligible[victim]
             if job.queue == name:
                 continue
-            over = left.get(job.queue, _over(ledger, self._field.queues[job.queue]))
-            if over <= SLACK_GPUS:
+            above = left.get(job.queue, over(ledger, self._field.queues[job.queue]))
+            if above <= SLACK_GPUS:
                 return False
-            left[job.queue] = over - len(job.card_ids)
+            left[job.queue] = above - len(job.card_ids)
         return True
 
     def _evict(self, victims: Iterable[str]) -> None:
@@ -286,5 +211,6 @@ class _Trial:
         queue = self._field.queues[name]
         after = ledger.book.held(name) + changes.get(name, 0.0)
         is_within = after <= queue.nominal_quota_gpus + SLACK_GPUS
-        mine = all(self._eligible[v].queue == name for v in self._victims)
-        return ledger.book.allows(name, changes) and (mine or is_within)
+        return ledger.book.allows(name, changes) and (
+            is_within or self._ground is not Ground.RECLAIM
+        )

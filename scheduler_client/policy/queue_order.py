@@ -169,11 +169,17 @@ def job_rank(pending: PendingJob, forecast: JobForecast, now: float, ageing: Age
 
 
 def remaining_gpu_time_s(pending: PendingJob, forecast: JobForecast) -> float:
-    """Return GPUs x predicted remaining runtime; else x the requested limit; else infinity."""
+    """Return `whole_gpu_time_s` less what the job has run (>= 0)."""
+    done = pending.job.gpus * pending.job.elapsed_s
+    return max(0.0, whole_gpu_time_s(pending, forecast) - done)
+
+
+def whole_gpu_time_s(pending: PendingJob, forecast: JobForecast) -> float:
+    """Return GPUs x predicted whole runtime; else x the requested limit; else infinity."""
     job = pending.job
     if forecast.runtime is not None:
-        return job.gpus * max(0.0, forecast.runtime.value - job.elapsed_s)
-    return inf if job.limit_s is None else job.gpus * max(0.0, job.limit_s - job.elapsed_s)
+        return job.gpus * forecast.runtime.value
+    return inf if job.limit_s is None else job.gpus * job.limit_s
 
 
 def _by_queue(view: ClusterView) -> dict[str, float]:

@@ -7,6 +7,7 @@ from scheduler_client.policy.eviction_cost import EvictionRules
 from scheduler_client.policy.queue_order import Ageing
 from scheduler_client.policy.reserving import ReservationRules
 from scheduler_client.policy.scoring import Bound, ScoreWeights
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule
 
 
@@ -16,6 +17,8 @@ class PolicyRules:
 
     Attributes
     ----------
+    levels : LevelRules, optional
+        Jobs are ordered and evicted by attained GPU time; None: as `order` says.
     order : {"fair", "fifo"}
     max_jobs_per_card : int
         At least 1; 1 never shares.
@@ -31,6 +34,7 @@ class PolicyRules:
     """
 
     order: Literal["fair", "fifo"] = "fair"
+    levels: LevelRules | None = None
     max_jobs_per_card: int = 2
     asks: bool = True
     bound: Bound = Bound.UPPER

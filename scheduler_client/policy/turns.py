@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
 
@@ -11,6 +12,7 @@ from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
 from scheduler_client.policy.filtering import Capacity, Demand
+from scheduler_client.policy.giving_way import light_queues
 from scheduler_client.policy.holds import Holds
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.outlook import Outlooks
@@ -28,6 +30,7 @@ from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
 from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.scoring import Candidate, score, worst_slowdown
+from scheduler_client.policy.service_order import ServiceOrder
 from scheduler_client.policy.tolerance import tolerance
 from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Reservation, Whom, pressure
 from scheduler_client.policy.waiting import waiting
@@ -41,9 +44,8 @@ class Turns:
         self.queues = {queue.name: queue for queue in view.queues}
         self.pressure = pressure(view)
         self.capacity = Capacity(view.cards)
-        self.order: Order = (
-            FairOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
-        )
+        self.order = _order(view, predictions, rules)
+        self.light = frozenset[str]() if rules.levels is None else light_queues(view)
         self.placing = PlacingRules(
             max_jobs_per_card=rules.max_jobs_per_card,
             asks=rules.asks,
@@ -52,9 +54,16 @@ class Turns:
             weights=rules.weights,
             gang_waits=any(pending.job.gpus > 1 for pending in view.pending),
         )
+        if rules.levels is not None:
+            self.placing = replace(
+                self.placing,
+                spared=self.light,
+                spared_tolerance=rules.levels.guaranteed_slowdown,
+            )
+        self._placings = dict[float, PlacingRules]()
         self.history = EvictionHistory(view.evictions, view.now, rules.eviction or EvictionRules())
         self.ledger, self.holds = Ledger(view), Holds()
-        self.wanted = self._wanted() if rules.reservation else ()
+        self.wanted = self._wanted()
         if self.wanted:
             ends = latest_ends(view.pending, predictions, view.now, self.placing.tolerance)
             self.holds = holds_of(self.wanted, view, ends)
@@ -101,8 +110,20 @@ class Turns:
             forecast=forecast,
             outlook=self.outlooks.of(forecast.colocations),
             board=self.board,
-            rules=self.placing,
+            rules=self._placing_of(pending),
         )
+
+    def _placing_of(self, pending: PendingJob) -> PlacingRules:
+        """Return the rules for one job: where attained GPU time orders, not all tolerate alike."""
+        levels = self.rules.levels
+        if levels is None:
+            return self.placing
+        most = self.placing.tolerance
+        if pending.job.queue in self.light:
+            most = levels.guaranteed_slowdown
+        elif levels.level(pending.attained_gpu_s) == 0:
+            most = max(most, levels.fresh_slowdown)
+        return self._placings.setdefault(most, replace(self.placing, tolerance=most))
 
     def answer(self, pending: PendingJob) -> Admission | Waiting:
         """Return what becomes of a job now."""
@@ -194,7 +215,8 @@ class Turns:
 
     def on_card(self, admission: Admission, pending: PendingJob, card_id: str) -> Admission:
         """Return an admission to one card as an admission to another that would do as well."""
-        search, rules = self.search(pending), self.placing
+        search = self.search(pending)
+        rules = search.rules
         candidate = judged(self.ledger.cards[card_id], search, is_quota_free=True)
         assert isinstance(candidate, Candidate)  # what `better_cards` has found
         graded = score(candidate, rules.bound, rules.weights, gang_waits=rules.gang_waits)
@@ -221,7 +243,7 @@ class Turns:
                 ("score", placed.scores[0].total),
                 *placed.scores[0].terms,
                 ("worst_slowdown", worst),
-                ("tolerance", self.placing.tolerance),
+                ("tolerance", search.rules.tolerance),
                 ("pressure", self.pressure),
             ),
             runners_up=choice.runners_up,
@@ -253,6 +275,12 @@ def _neighbours(
 def _reason(candidates: tuple[Candidate, ...]) -> str:
     keys = sorted({r.job_key for candidate in candidates for r in candidate.card.residents})
     return f"beside {', '.join(keys)}" if keys else "alone"
+
+
+def _order(view: ClusterView, predictions: Predictions, rules: PolicyRules) -> Order:
+    if rules.levels is not None:
+        return ServiceOrder(view, predictions, rules.levels)
+    return FairOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
 
 
 def _hold_order(kept: Reservation) -> tuple[bool, float, str]:

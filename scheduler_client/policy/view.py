@@ -51,12 +51,15 @@ class PendingJob:
         Higher goes first among the jobs of one user; never across users or queues.
     gpu_model : str, optional
         Only cards of this model will do; None: any.
+    attained_gpu_s : float
+        GPU time that earlier attempts have had (>= 0).
     """
 
     job: JobRequest
     priority: int = 0
     attempt: int = 1
     gpu_model: str | None = None
+    attained_gpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class RunningJob:
         It has been told to end.
     request : JobRequest, optional
         What the models may know of it; None where it is not predicted anew.
+    attained_gpu_s : float
+        GPU time that earlier attempts had had when it started (>= 0).
     """
 
     job_id: str
@@ -95,6 +100,7 @@ class RunningJob:
     saved_time: float | None = None
     is_stopping: bool = False
     request: JobRequest | None = None
+    attained_gpu_s: float = 0.0
 
 
 class Whom(StrEnum):
@@ -154,8 +160,11 @@ class Queue:
         Whose jobs are evicted when others of the cohort hold what is within its nominal quota
         (``reclaimWithinCohort``).
     preempts : Whom
-        Whether a job of higher priority evicts one of the same user
-        (``withinClusterQueue``; never ``ANY``).
+        Whether a job of higher priority evicts one of the same user, and where attained GPU time
+        orders, one that has had less any of the queue (``withinClusterQueue``; never ``ANY``).
+    borrows : Whom
+        Whether, where attained GPU time orders, a job that has had less evicts one of the cohort
+        that runs on what others lent (``borrowWithinCohort.policy``; never ``ANY``).
     """
 
     name: str
@@ -167,6 +176,7 @@ class Queue:
     is_held: bool = False
     reclaims: Whom = Whom.NEVER
     preempts: Whom = Whom.NEVER
+    borrows: Whom = Whom.NEVER
 
 
 @dataclass(frozen=True, slots=True)

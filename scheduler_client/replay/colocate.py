@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 from scheduler_client.baselines.pending import ByKind
 from scheduler_client.baselines.shortest import GroupMeans
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule, tolerance
 from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.mating import joined_cards
@@ -19,7 +20,7 @@ from scheduler_client.replay.reclaiming import Reclaiming, ReclaimRules
 from scheduler_client.replay.simulation import Simulation
 from scheduler_client.replay.spreading import Spreading, SpreadRules
 from scheduler_client.replay.truth import Flags, Floats
-from scheduler_client.replay.victims import EvictionRules, Victims
+from scheduler_client.replay.victims import VictimRules, Victims
 
 STEPS = 20
 BEYOND = 1e15  # more GPU seconds than any job has: parts the levels of a key
@@ -33,12 +34,8 @@ class ColocateRules:
     ----------
     tolerance : ToleranceRule
         By pressure: the part of all cards that is asked for on top of one job a card.
-    guaranteed_slowdown : float
-        Tolerated for a job whose queue asks for no more than its nominal quota (>= 1).
-    fresh_slowdown : float
-        Tolerated at least, whatever the pressure, for a best-effort job of the lowest level: it
-        is soon done, or soon of a higher level (>= 1).
-    eviction : EvictionRules
+    levels : LevelRules
+    eviction : VictimRules
     reclaim : ReclaimRules
     spread : SpreadRules
     observe_s : float
@@ -46,9 +43,8 @@ class ColocateRules:
     """
 
     tolerance: ToleranceRule = field(default_factory=ToleranceRule)
-    guaranteed_slowdown: float = 1.05
-    fresh_slowdown: float = 1.7
-    eviction: EvictionRules = field(default_factory=EvictionRules)
+    levels: LevelRules = field(default_factory=LevelRules)
+    eviction: VictimRules = field(default_factory=VictimRules)
     reclaim: ReclaimRules = field(default_factory=ReclaimRules)
     spread: SpreadRules = field(default_factory=SpreadRules)
     observe_s: float = 300.0
@@ -96,7 +92,7 @@ class Colocate:
         self._running: dict[int, None] = {}
         self._held = [0] * len(simulation.site.quotas)
         self._asked = [0] * len(simulation.site.quotas)
-        self._victims = Victims(simulation, self._running, self._rules.eviction)
+        self._victims = Victims(simulation, self._running, self._rules.eviction, self._rules.levels)
         self._reclaiming = Reclaiming(simulation, self._running, self._borrows, self._rules.reclaim)
         self._claimed_s: dict[int, float] = {}  # by queue: since when it waits for its quota
         self._look_s = float("inf")  # when to look again at such queues
@@ -149,7 +145,7 @@ class Colocate:
     def _wait(self, job: int) -> None:
         simulation = self._simulation
         done = simulation.attained_s(job) * simulation.gpus[job]
-        level = self._rules.eviction.level(done)
+        level = self._rules.levels.level(done)
         key = level * BEYOND + max(done, self._means.key(job))
         kind = simulation.queue[job], simulation.workload[job], simulation.gpus[job]
         self._pending.push(kind, key, job)
@@ -157,10 +153,10 @@ class Colocate:
     def _starts(self, kind: tuple[int, int, int], job: int) -> bool:
         queue, workload, gpus = kind
         is_light = self._asked[queue] <= self._simulation.site.quotas[queue]
-        best_effort, guaranteed = self._tolerance, self._rules.guaranteed_slowdown
-        level = self._rules.eviction.level(self._simulation.attained_s(job) * gpus)
+        best_effort, guaranteed = self._tolerance, self._rules.levels.guaranteed_slowdown
+        level = self._rules.levels.level(self._simulation.attained_s(job) * gpus)
         if level == 0:  # so short a job does not slow its neighbour for long
-            best_effort = max(best_effort, self._rules.fresh_slowdown)
+            best_effort = max(best_effort, self._rules.levels.fresh_slowdown)
         in_quota = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
         level = 0 if in_quota else level
         if in_quota:

@@ -74,9 +74,10 @@ class PairForecasts:
 class LivePolicy:
     """Drives a policy of ``scheduler_client.policy.policies`` in a replay.
 
-    Queues have their nominal quotas and one cohort, in which they borrow without limit, and take
-    back what is theirs (``reclaimWithinCohort: Any``). The runtime of a job is predicted once, when
-    it arrives, as in all replays: by the mean of its group, with an interval that says nothing.
+    Queues have their nominal quotas and one cohort, in which they borrow without limit, take back
+    what is theirs (``reclaimWithinCohort: Any``), and allow every other eviction. The runtime of
+    a job is predicted once, when it arrives, as in all replays: by the mean of its group, with an
+    interval that says nothing.
 
     Parameters
     ----------
@@ -84,12 +85,18 @@ class LivePolicy:
     forecasts : PairForecasts
     half_life_s : float
         Of the usage history.
+    name : str, optional
+        By default that of the policy, after ``live_``.
     """
 
     def __init__(
-        self, policy: Policy, forecasts: PairForecasts, half_life_s: float = DAY_S
+        self,
+        policy: Policy,
+        forecasts: PairForecasts,
+        half_life_s: float = DAY_S,
+        name: str | None = None,
     ) -> None:
-        self.name = f"live_{policy.name}"
+        self.name = name or f"live_{policy.name}"
         self._policy, self._forecasts, self._half_life_s = policy, forecasts, half_life_s
         self._by_workload = [forecasts.forecast(w) for w in range(len(forecasts.names))]
 
@@ -109,7 +116,17 @@ class LivePolicy:
         self._index = {job_id: job for job, job_id in enumerate(simulation.trace.job_ids)}
         self._usage = Usage(0.0)
         names = zip(simulation.trace.queues, simulation.site.quotas, strict=True)
-        self._queues = tuple(Queue(name, quota, COHORT, reclaims=Whom.ANY) for name, quota in names)
+        self._queues = tuple(
+            Queue(
+                name,
+                quota,
+                COHORT,
+                reclaims=Whom.ANY,
+                preempts=Whom.LOWER_PRIORITY,
+                borrows=Whom.LOWER_PRIORITY,
+            )
+            for name, quota in names
+        )
 
     def submitted(self, job: int) -> None:
         """Take in a job that has arrived."""
@@ -147,7 +164,9 @@ class LivePolicy:
             self._leave(job)
             self._past.append(PastEviction(victim, eviction.job_id, simulation.now))
             attempt = simulation.evictions[job] + 1
-            self._pending[job] = PendingJob(self._request(job), attempt=attempt)
+            self._pending[job] = PendingJob(
+                self._request(job), attempt=attempt, attained_gpu_s=self._attained_gpu_s(job)
+            )
 
     def _leave(self, job: int) -> None:
         job_id, mem_mib = self._simulation.trace.job_ids[job], self._mem_mib(job)
@@ -184,7 +203,8 @@ class LivePolicy:
         }
 
     def _start(self, job: int, card_ids: tuple[str, ...]) -> None:
-        request = self._pending.pop(job).job
+        pending = self._pending.pop(job)
+        request, attained_gpu_s = pending.job, pending.attained_gpu_s
         for card_id in card_ids:
             resident = Resident(request.job_id, request.job_key)
             card = self._cards[card_id]
@@ -199,7 +219,11 @@ class LivePolicy:
             self._simulation.now,
             mem_mib=(self._mem_mib(job),) * len(card_ids),
             runtime=self._runtime[job],
+            attained_gpu_s=attained_gpu_s,
         )
+
+    def _attained_gpu_s(self, job: int) -> float:
+        return self._simulation.attained_s(job) * self._simulation.gpus[job]
 
     def _charge(self) -> None:
         held = held_gpus(self._cards.values(), self._running.values())

@@ -3,25 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.pair_beliefs import Mates
 from scheduler_client.replay.simulation import Simulation
 
-HOUR_S = 3600.0
 ALONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class EvictionRules:
-    """Who may be evicted.
+class VictimRules:
+    """Who may be evicted, beside what `LevelRules` says.
 
     Attributes
     ----------
-    levels_gpu_s : tuple of float
-        GPU time done at which a job goes behind those with less, ascending: a job may be evicted
-        for one of a lower level.
-    least_run_s : float
-        A job runs at least so long before it may be evicted: nobody is evicted to and fro.
     most : int
         Evictions of one job.
     growth : float
@@ -30,21 +25,9 @@ class EvictionRules:
         For so long the costs of all running jobs are used again.
     """
 
-    levels_gpu_s: tuple[float, ...] = tuple(h * HOUR_S for h in (2, 8, 32, 128, 512))
-    least_run_s: float = HOUR_S
     most: int = 50
     growth: float = 0.1
     fresh_s: float = 60.0
-
-    def level(self, done_gpu_s: float) -> int:
-        """Return how many of the levels a job has passed.
-
-        Examples
-        --------
-        >>> EvictionRules().level(0.0), EvictionRules().level(30_000.0)
-        (0, 2)
-        """
-        return sum(done_gpu_s >= bound for bound in self.levels_gpu_s)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,17 +48,19 @@ class Victims:
     simulation : Simulation
     running : dict of int to None
         Jobs on cards; kept up to date by the policy.
-    rules : EvictionRules
+    rules : VictimRules
+    levels : LevelRules
     """
 
     def __init__(
         self,
         simulation: Simulation,
         running: dict[int, None],
-        rules: EvictionRules,
+        rules: VictimRules,
+        levels: LevelRules,
     ) -> None:
         self._simulation, self._running = simulation, running
-        self._rules = rules
+        self._rules, self._levels = rules, levels
         self._as_of_s = float("-inf")
         self._by_mate: dict[int, list[Victim]] = {}
         self._gangs: list[Victim] = []
@@ -92,7 +77,7 @@ class Victims:
         level : int
             Of the job that wants to start: only those above it are evicted.
         """
-        if level >= len(self._rules.levels_gpu_s):
+        if level >= len(self._levels.levels_gpu_s):
             return None
         if self._simulation.now - self._as_of_s >= self._rules.fresh_s:
             self._refresh()
@@ -156,11 +141,11 @@ class Victims:
         simulation = self._simulation
         self._as_of_s = simulation.now
         self._by_mate, self._gangs = {}, []
-        since_s = simulation.now - self._rules.least_run_s
+        since_s = simulation.now - self._levels.least_run_s
         for job in self._running:
             if simulation.started_s[job] > since_s or simulation.kind[job] % 2:
                 continue
-            level = self._rules.level(simulation.attained_s(job) * simulation.gpus[job])
+            level = self._levels.level(simulation.attained_s(job) * simulation.gpus[job])
             if level == 0 or simulation.evictions[job] >= self._rules.most:
                 continue
             victim = Victim(self._cost(job), job, simulation.started_s[job], level)

@@ -86,8 +86,11 @@ def test_v1beta1_names_its_cohort_otherwise():
         ),
         (
             ("{policy: Never}", "{policy: LowerPriority}"),
-            "borrowWithinCohort: found 'LowerPriority'",
+            "found borrowWithinCohort.policy of research 'LowerPriority', wanted Never, or "
+            "Scheduler.spec.order: attained",
         ),
+        (("{policy: Never}", "{policy: Any}"), "borrowWithinCohort.policy: found 'Any', wanted"),
+        (("{policy: Never}", "{policy: Never, maxPriorityThreshold: 1}"), "'maxPriorityThreshold'"),
         (("stopPolicy: Hold", "stopPolicy: HoldAndDrain"), "HoldAndDrain is not supported"),
         (("weight: 2", "weight: 0"), "fairSharing.weight: found 0, wanted a weight above 0"),
         (("nominalQuota: 8", "nominalQuota: -1"), "nominalQuota: found -1, wanted GPUs"),
@@ -228,3 +231,36 @@ def test_an_assignment_that_is_unknown_is_named():
     assert parsed(SETTINGS + "  assignment: joint\n").settings.rules.assignment == "joint"
     with pytest.raises(SettingError, match="must be list or joint, got 'best'"):
         parsed(SETTINGS + "  assignment: best\n")
+
+
+ATTAINED = """
+apiVersion: colocast/v1
+kind: Scheduler
+spec:
+  order: attained
+  levels: {levels_gpu_s: [60, 3600], least_run_s: 10}
+"""
+
+
+def test_attained_gpu_time_orders_where_that_is_asked_for():
+    config = parsed(QUEUE.replace("{policy: Never}", "{policy: LowerPriority}"), ATTAINED)
+    assert config.queues[0].borrows is Whom.LOWER_PRIORITY
+    levels = config.settings.rules.levels
+    assert levels is not None
+    assert (levels.levels_gpu_s, levels.least_run_s) == ((60.0, 3600.0), 10.0)
+    assert parsed(QUEUE).settings.rules.levels is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("order: attained", "order: shortest"), "order must be fair or attained, got 'shortest'"),
+        (("[60, 3600]", "[60, 60]"), "levels_gpu_s must be numbers above 0, ascending, got 60"),
+        (("[60, 3600]", "[0, 60]"), "levels_gpu_s must be numbers above 0, ascending, got 0"),
+        (("least_run_s: 10", "least_run_s: -1"), "levels.least_run_s must be a number in"),
+        (("least_run_s: 10", "fresh_slowdown: 0.5"), "levels.fresh_slowdown must be a number in"),
+    ],
+)
+def test_wrong_levels_are_refused_by_name(change, said):
+    with pytest.raises(SettingError, match=said):
+        parsed(ATTAINED.replace(*change))

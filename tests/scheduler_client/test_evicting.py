@@ -17,7 +17,7 @@ from scheduler_client.jobs.spool import JobState, Spool
 from scheduler_client.jobs.submission import Submission
 from scheduler_client.loop import LoopParts, SchedulerLoop
 from scheduler_client.memory_cluster import InMemoryCluster
-from scheduler_client.policy.decisions import Decision, Eviction
+from scheduler_client.policy.decisions import Decision, Eviction, Ground
 from scheduler_client.policy.policies import policy_named
 from scheduler_client.policy.view import PastEviction, Queue, Reservation, Whom
 from tests.scheduler_client.test_loop import JobLogFake, Silent
@@ -103,7 +103,7 @@ def test_evictions_are_remembered_until_the_job_has_finished(tmp_path):
     spool = Spool(tmp_path / "spool.db")
     clearing = Clearing(spool)
     kept = Reservation("new", 5.0, ("gpu0",), ("old",))
-    eviction = Eviction("new", ("old",), ("gpu0",), 10.0, is_reclaim=True)
+    eviction = Eviction("new", ("old",), ("gpu0",), 10.0, ground=Ground.RECLAIM)
     clearing.observe(Decision((), (), (eviction,), (kept,)), 5.0)
     assert clearing.reservations == (kept,)
     again = Clearing(spool)

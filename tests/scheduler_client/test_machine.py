@@ -33,6 +33,7 @@ from scheduler_client.memory_cluster import InMemoryCluster
 from scheduler_client.policy.eviction_cost import EvictionRules
 from scheduler_client.policy.policies import policy_named
 from scheduler_client.policy.reserving import ReservationRules
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.view import CardState, Queue, Whom
 from tests.scheduler_client.test_loop import JobLogFake
 
@@ -42,7 +43,14 @@ MOST_EVICTIONS = 2
 QUEUES = (
     Queue("a", 2, "all", reclaims=Whom.ANY),
     Queue("b", 2, "all", reclaims=Whom.ANY, preempts=Whom.LOWER_PRIORITY),
-    Queue("c", 0, "all", borrowing_limit_gpus=4),
+    Queue(
+        "c",
+        0,
+        "all",
+        borrowing_limit_gpus=4,
+        preempts=Whom.LOWER_PRIORITY,
+        borrows=Whom.LOWER_PRIORITY,
+    ),
 )
 EPOCH = 1_000_000.0
 THOROUGH = os.environ.get("COLOCAST_EXAMPLES")
@@ -96,6 +104,8 @@ class FlakyCluster(InMemoryCluster):
 
 
 class LoopMachine(RuleBasedStateMachine):
+    order = "fair"
+
     def __init__(self) -> None:
         super().__init__()
         # Nothing may depend on the clock, or on chance: what fails must fail again.
@@ -125,6 +135,8 @@ class LoopMachine(RuleBasedStateMachine):
             prediction=PredictionSettings(1.0, 0.0, 60.0),
             reservation=ReservationRules(after_s=0.0),
             eviction=EvictionRules(most=MOST_EVICTIONS, least_run_s=0.0),
+            order=self.order,
+            levels=LevelRules((30.0, 120.0), least_run_s=10.0),
         )
         remembered = Remembered(self.spool, 3600.0, EPOCH)
         self.loop = SchedulerLoop(
@@ -268,8 +280,14 @@ class LoopMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestLoopMachine = LoopMachine.TestCase
-TestLoopMachine.settings = settings(
+class AttainedMachine(LoopMachine):
+    """The same where attained GPU time orders and evicts."""
+
+    order = "attained"
+
+
+TestLoopMachine, TestAttainedMachine = LoopMachine.TestCase, AttainedMachine.TestCase
+TestLoopMachine.settings = TestAttainedMachine.settings = settings(
     max_examples=int(THOROUGH) if THOROUGH else 12,
     stateful_step_count=25,
     deadline=None,

@@ -83,6 +83,31 @@ def test_an_attempt_ends_once(spool):
     assert (attempt.finished, attempt.placement) == (ended(job_id), {"a": 1})
 
 
+def test_the_gpu_time_of_earlier_attempts_is_kept(spool):
+    job_id = spool.submit(JOB)
+    for attempt in (1, 2):
+        spool.start(job_id, attempt, 6.0, {})
+        finished = FinishedJob(
+            job_id, attempt, "ada", "q", "bert", 2, 1.0, 10.0, 13.0, Outcome.PREEMPTED
+        )
+        spool.end(finished, resubmit=True)
+    (job,) = spool.jobs(JobState.PENDING)
+    assert (job.attempt, job.attained_gpu_s) == (3, 12.0)
+
+
+def test_a_spool_of_an_earlier_version_gets_what_it_lacks(tmp_path):
+    path = tmp_path / "spool.db"
+    with Spool(path) as spool:
+        job_id = spool.submit(JOB)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE jobs DROP COLUMN attained_gpu_s")
+    connection.close()
+    for _ in range(2):
+        with Spool(path) as spool:
+            (job,) = spool.jobs(JobState.PENDING)
+            assert (job.job_id, job.attained_gpu_s) == (job_id, 0.0)
+
+
 def test_a_resubmitted_job_waits_with_the_next_attempt(spool):
     job_id = spool.submit(JOB, now=5.0)
     spool.start(job_id, 1, 6.0, {})

@@ -5,6 +5,7 @@ The policy that runs groups equal cards and keeps its sums up to date; it must d
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from scheduler_client.policy.card_groups import CardGroups
 from scheduler_client.policy.decide import PolicyRules
@@ -27,6 +28,7 @@ from scheduler_client.policy.queue_order import (
 )
 from scheduler_client.policy.quota import SLACK_GPUS, most_gpus, unlent_gpus
 from scheduler_client.policy.scoring import score
+from scheduler_client.policy.service_order import ServiceOrder
 from scheduler_client.policy.tolerance import tolerance
 from scheduler_client.policy.view import ClusterView, PendingJob, Queue, UserKey, pressure
 
@@ -119,9 +121,12 @@ class PlainBook:
 def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
     """Return who is admitted to which cards, in order, and the reason why each other waits."""
     ledger, queues = Ledger(view), {queue.name: queue for queue in view.queues}
-    order = (
-        PlainOrder(view, predictions, rules.ageing) if rules.order == "fair" else FifoOrder(view)
-    )
+    if rules.levels is not None:
+        order = ServiceOrder(view, predictions, rules.levels)
+    elif rules.order == "fair":
+        order = PlainOrder(view, predictions, rules.ageing)
+    else:
+        order = FifoOrder(view)
     ledger.book = PlainBook(queues, ledger)
     capacity, admitted, waits = Capacity(view.cards), [], {}
     placing = PlacingRules(
@@ -150,7 +155,7 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
             forecast,
             Outlooks(rules.bound, []).of(forecast.colocations),
             Board(ledger, CardGroups((), ledger.owners, 1, {}), Holds()),
-            placing,
+            placing if rules.levels is None else by_level(placing, pending, view, rules.levels),
         )
         check = QuotaCheck(queue, queues, ledger.held_by_queue)
         refused, fitting = Counter(), []
@@ -170,6 +175,25 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
         else:
             waits[job.job_id] = max(refused, key=list(Reason).index, default=Reason.HEALTH)
     return admitted, waits
+
+
+def by_level(placing, pending, view, levels):
+    """Return the rules for one job: what it tolerates depends on its queue and its level."""
+    asked = Counter({queue.name: 0 for queue in view.queues})
+    asked.update(job.queue for job in view.running for _ in job.card_ids)
+    asked.update(p.job.queue for p in view.pending for _ in range(p.job.gpus))
+    light = {q.name for q in view.queues if asked[q.name] <= q.nominal_quota_gpus}
+    most = placing.tolerance
+    if pending.job.queue in light:
+        most = levels.guaranteed_slowdown
+    elif pending.attained_gpu_s < levels.levels_gpu_s[0]:
+        most = max(most, levels.fresh_slowdown)
+    return replace(
+        placing,
+        tolerance=most,
+        spared=frozenset(light),
+        spared_tolerance=levels.guaranteed_slowdown,
+    )
 
 
 def best_gang(fitting, search, check):

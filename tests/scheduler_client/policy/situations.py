@@ -10,12 +10,14 @@ from data.domain import Estimate, JobRequest, Resident, Source
 from scheduler_client.policy.card_classes import card_classes
 from scheduler_client.policy.decisions import Level
 from scheduler_client.policy.predictions import Colocation, JobForecast
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.view import CardState, ClusterView, PendingJob, Queue, RunningJob
 
 KEYS = ("bert", "gan", "dlrm")
 MODELS = ("A100", "T4")
 EPSILON = 1e-5
 MOST_JOBS = 2
+LEVELS = LevelRules((100.0, 600.0), 50.0, fresh_slowdown=1.5, guaranteed_slowdown=1.2)
 
 
 def estimates(low: float, high: float) -> st.SearchStrategy[Estimate]:
@@ -78,7 +80,8 @@ def pending_jobs(draw, number: int) -> PendingJob:
         gpu_mem_mib=draw(st.one_of(st.none(), st.integers(1, 9000))),
     )
     model = draw(st.sampled_from([None, None, *MODELS]))
-    return PendingJob(job, draw(st.integers(-5, 5)), gpu_model=model)
+    had_gpu_s = draw(st.sampled_from([0.0, 0.0, 50.0, 100.0, 2000.0]))
+    return PendingJob(job, draw(st.integers(-5, 5)), gpu_model=model, attained_gpu_s=had_gpu_s)
 
 
 @st.composite

@@ -19,7 +19,13 @@ from scheduler_client.policy.quota import most_gpus, unlent_gpus
 from scheduler_client.policy.scoring import Bound, bounded
 from scheduler_client.policy.view import ClusterView
 from tests.scheduler_client.policy.plain import plain_decisions
-from tests.scheduler_client.policy.situations import EPSILON, MOST_JOBS, examples, situations
+from tests.scheduler_client.policy.situations import (
+    EPSILON,
+    LEVELS,
+    MOST_JOBS,
+    examples,
+    situations,
+)
 
 
 def after(view: ClusterView, decision) -> Ledger:
@@ -155,7 +161,7 @@ def test_a_table_of_colocations_is_the_mapping_it_was_made_of(bound, situation):
             assert np.array_equal(column, other, equal_nan=True)
 
 
-@pytest.mark.parametrize("order", ["fair", "fifo"])
+@pytest.mark.parametrize("order", ["fair", "fifo", "attained"])
 @examples(150)
 @given(
     situation=situations(),
@@ -167,7 +173,9 @@ def test_groups_of_cards_decide_as_card_by_card(order, situation, most_jobs, ask
     view, predictions = situation
     if tabled:
         predictions = {job_id: as_table(forecast) for job_id, forecast in predictions.items()}
-    rules = PolicyRules(order=order, max_jobs_per_card=most_jobs, asks=asks)
+    rules = PolicyRules(max_jobs_per_card=most_jobs, asks=asks)
+    by_order = {"fifo": {"order": "fifo"}, "attained": {"levels": LEVELS}}
+    rules = replace(rules, **by_order.get(order, {}))
     decision = decide(view, predictions, rules)
     admitted, waits = plain_decisions(view, predictions, rules)
     assert [(a.job_id, a.card_ids) for a in decision.admissions] == admitted

@@ -4,7 +4,7 @@ import pytest
 
 from data.domain import Estimate, Resident, Source
 from scheduler_client.policy.decide import PolicyRules, decide
-from scheduler_client.policy.decisions import Level, Reason
+from scheduler_client.policy.decisions import Ground, Level, Reason
 from scheduler_client.policy.eviction_cost import (
     EvictionHistory,
     EvictionRules,
@@ -66,7 +66,7 @@ def mine(a_pending, job_id: str = "new", **fields):
 def test_nominal_quota_is_taken_back_from_the_cheapest(full, a_pending):
     (eviction,) = decide(full.view(mine(a_pending)), {}, RULES).evictions
     assert (eviction.victims, eviction.card_ids) == (("b",), ("gpu2",))
-    assert eviction.is_reclaim
+    assert eviction.ground is Ground.RECLAIM
     assert eviction.cost_gpu_s == pytest.approx(3600.0)
 
 
@@ -165,7 +165,7 @@ def test_higher_priority_evicts_only_the_same_users_jobs(full, a_pending):
     full.running[1] = replace(full.running[1], user="eve")
     job = mine(a_pending, queue="borrower", user="eve", priority=5)
     (eviction,) = decide(full.view(job, queues=queues), {}, RULES).evictions
-    assert (eviction.victims, eviction.is_reclaim) == (("a",), False)
+    assert (eviction.victims, eviction.ground) == (("a",), Ground.PRIORITY)
     equal = mine(a_pending, queue="borrower", user="eve", priority=0)
     assert decide(full.view(equal, queues=queues), {}, RULES).evictions == ()
 

@@ -5,14 +5,16 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from data.domain import JobRequest, Resident
 from scheduler_client.policy.decide import PolicyRules, decide
-from scheduler_client.policy.decisions import Reason
+from scheduler_client.policy.decisions import Ground, Reason
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.reserving import ReservationRules
+from scheduler_client.policy.service_levels import attained_gpu_s
 from scheduler_client.policy.view import (
     CardState,
     ClusterView,
@@ -23,7 +25,13 @@ from scheduler_client.policy.view import (
     RunningJob,
     Whom,
 )
-from tests.scheduler_client.policy.situations import EPSILON, MOST_JOBS, examples, situations
+from tests.scheduler_client.policy.situations import (
+    EPSILON,
+    LEVELS,
+    MOST_JOBS,
+    examples,
+    situations,
+)
 from tests.scheduler_client.policy.test_policy_battery import (
     gangs_are_whole,
     no_card_is_oversubscribed,
@@ -32,7 +40,10 @@ from tests.scheduler_client.policy.test_policy_battery import (
 )
 
 RULES = PolicyRules(max_jobs_per_card=MOST_JOBS, reservation=ReservationRules(after_s=0.0))
+BY_SERVICE = replace(RULES, levels=LEVELS)
 NOW = 1000.0
+
+in_both_orders = pytest.mark.parametrize("rules", [RULES, BY_SERVICE], ids=["fair", "attained"])
 
 
 @st.composite
@@ -41,7 +52,10 @@ def contested(draw) -> tuple[ClusterView, dict]:
     view, predictions = draw(situations())
     queues = tuple(
         replace(
-            q, reclaims=draw(st.sampled_from(Whom)), preempts=draw(st.sampled_from([*Whom][:2]))
+            q,
+            reclaims=draw(st.sampled_from(Whom)),
+            preempts=draw(st.sampled_from([*Whom][:2])),
+            borrows=draw(st.sampled_from([*Whom][:2])),
         )
         for q in view.queues
     )
@@ -55,6 +69,7 @@ def contested(draw) -> tuple[ClusterView, dict]:
             priority=draw(st.integers(-3, 3)),
             mem_mib=mem[job.job_id],
             is_stopping=draw(st.sampled_from([False, False, False, True])),
+            attained_gpu_s=draw(st.sampled_from([0.0, 0.0, 300.0])),
         )
         for job in view.running
     )
@@ -87,20 +102,22 @@ def without(view: ClusterView, victims: tuple[str, ...]) -> ClusterView:
     )
 
 
+@in_both_orders
 @examples(60)
 @given(situation=contested())
-def test_with_reservations_and_evictions_the_invariants_hold(situation):
+def test_with_reservations_and_evictions_the_invariants_hold(rules, situation):
     view, predictions = situation
-    decision = decide(view, predictions, RULES)
+    decision = decide(view, predictions, rules)
     no_job_is_placed_twice_or_forgotten(view, decision)
     gangs_are_whole(view, decision)
     no_card_is_oversubscribed(view, decision, MOST_JOBS)
     quotas_hold(view, decision)
 
 
+@in_both_orders
 @examples(60)
 @given(situation=contested())
-def test_nobody_starts_on_a_card_that_is_kept_for_another(situation):
+def test_nobody_starts_on_a_card_that_is_kept_for_another(rules, situation):
     view, predictions = situation
     unknown = {job_id: replace(f, runtime=None) for job_id, f in predictions.items()}
     pending = {p.job.job_id for p in view.pending}
@@ -110,16 +127,17 @@ def test_nobody_starts_on_a_card_that_is_kept_for_another(situation):
         if kept.job_id in pending and set(kept.card_ids) <= healthy:
             for card_id in kept.card_ids:
                 held.setdefault(card_id, kept.job_id)
-    for admission in decide(view, unknown, RULES).admissions:
+    for admission in decide(view, unknown, rules).admissions:
         owners = {held.get(card_id, admission.job_id) for card_id in admission.card_ids}
         assert owners == {admission.job_id}
 
 
+@in_both_orders
 @examples(80)
 @given(situation=contested())
-def test_a_victim_set_that_does_not_let_the_preemptor_start_is_never_executed(situation):
+def test_a_victim_set_that_does_not_let_the_preemptor_start_is_never_executed(rules, situation):
     view, predictions = situation
-    decision = decide(view, predictions, RULES)
+    decision = decide(view, predictions, rules)
     started = {admission.job_id for admission in decision.admissions}
     later = replace(
         after_admissions(view, decision),
@@ -132,11 +150,11 @@ def test_a_victim_set_that_does_not_let_the_preemptor_start_is_never_executed(si
         later = without(later, eviction.victims)
         one = tuple(p for p in view.pending if p.job.job_id == eviction.job_id)
         # Alone in the queue, so that pressure and thus tolerance are no higher than they were.
-        rules = replace(RULES, tolerance=replace(RULES.tolerance, least=0.5, most=0.5))
-        (admission,) = decide(replace(later, pending=one), predictions, rules).admissions
+        gentle = replace(rules, tolerance=replace(rules.tolerance, least=0.5, most=0.5))
+        (admission,) = decide(replace(later, pending=one), predictions, gentle).admissions
         assert len(admission.card_ids) == one[0].job.gpus
         later = after_admissions(
-            replace(later, pending=one), decide(replace(later, pending=one), predictions, rules)
+            replace(later, pending=one), decide(replace(later, pending=one), predictions, gentle)
         )
 
 
@@ -162,11 +180,12 @@ def after_admissions(view: ClusterView, decision) -> ClusterView:
     return replace(view, cards=cards, pending=tuple(jobs.values()), running=tuple(running))
 
 
+@in_both_orders
 @examples(80)
 @given(situation=contested())
-def test_evictions_respect_what_queues_allow(situation):
+def test_evictions_respect_what_queues_allow(rules, situation):
     view, predictions = situation
-    decision = decide(view, predictions, RULES)
+    decision = decide(view, predictions, rules)
     jobs = {p.job.job_id: p for p in view.pending}
     running = {job.job_id: job for job in view.running}
     queues = {queue.name: queue for queue in view.queues}
@@ -181,22 +200,31 @@ def test_evictions_respect_what_queues_allow(situation):
             victim = running[name]
             assert not victim.is_stopping
             assert (eviction.job_id, name) not in past  # no A-B-A within the window
-            assert [job for job, _ in past].count(name) < RULES.eviction.most
-            if eviction.is_reclaim:
+            assert [job for job, _ in past].count(name) < rules.eviction.most
+            if victim.queue != queue.name:  # on what others lent to its queue
+                lent_to = queues[victim.queue]
+                assert lent_to.cohort == queue.cohort is not None
+                assert held[lent_to.name] > lent_to.nominal_quota_gpus - EPSILON
+            if eviction.ground is Ground.RECLAIM:
                 assert queue.reclaims is not Whom.NEVER
-                lender = queues[victim.queue]
-                assert lender.cohort == queue.cohort is not None
-                assert held[lender.name] > lender.nominal_quota_gpus - EPSILON
-            else:
+                assert victim.queue != queue.name
+            if eviction.ground is Ground.PRIORITY:
                 assert queue.preempts is Whom.LOWER_PRIORITY
                 assert (victim.queue, victim.user) == (queue.name, preemptor.job.user)
-            if not eviction.is_reclaim or queue.reclaims is Whom.LOWER_PRIORITY:
+            if eviction.ground is Ground.SERVICE:
+                assert rules is BY_SERVICE
+                allows = queue.preempts if victim.queue == queue.name else queue.borrows
+                assert allows is Whom.LOWER_PRIORITY
+                assert NOW - victim.start_time >= LEVELS.least_run_s
+                assert LEVELS.level(attained_gpu_s(victim, NOW)) > 0
+            elif eviction.ground is Ground.PRIORITY or queue.reclaims is Whom.LOWER_PRIORITY:
                 assert victim.priority < preemptor.priority
 
 
+@in_both_orders
 @examples(60)
 @given(situation=contested(), seed=st.randoms(use_true_random=False))
-def test_the_same_contested_view_gives_the_same_decision_in_any_order(situation, seed):
+def test_the_same_contested_view_gives_the_same_decision_in_any_order(rules, situation, seed):
     view, predictions = situation
     listed = [[*view.cards], [*view.pending], [*view.running], [*view.queues], [*view.evictions]]
     for items in listed:
@@ -205,8 +233,8 @@ def test_the_same_contested_view_gives_the_same_decision_in_any_order(situation,
     shuffled = replace(
         view, cards=cards, pending=pending, running=running, queues=queues, evictions=evictions
     )
-    decision, other = decide(view, predictions, RULES), decide(shuffled, predictions, RULES)
-    assert decide(view, predictions, RULES) == decision
+    decision, other = decide(view, predictions, rules), decide(shuffled, predictions, rules)
+    assert decide(view, predictions, rules) == decision
     assert (other.admissions, other.evictions, other.reservations) == (
         decision.admissions,
         decision.evictions,
@@ -214,12 +242,13 @@ def test_the_same_contested_view_gives_the_same_decision_in_any_order(situation,
     )
 
 
+@in_both_orders
 @examples(80)
 @given(situation=contested())
-def test_work_is_conserved(situation):
+def test_work_is_conserved(rules, situation):
     """No single job waits while a fitting card is empty, kept for nobody, and within quota."""
     view, predictions = situation
-    decision = decide(view, predictions, RULES)
+    decision = decide(view, predictions, rules)
     after = after_admissions(view, decision)
     ledger, jobs = Ledger(after), {p.job.job_id: p for p in view.pending}
     queues = {queue.name: queue for queue in view.queues}
@@ -231,7 +260,7 @@ def test_work_is_conserved(situation):
         job, queue = pending.job, queues.get(pending.job.queue)
         if job.gpus > 1 or queue is None or queue.is_held:
             continue
-        if worn.count(job.job_id) >= RULES.eviction.most:
+        if worn.count(job.job_id) >= rules.eviction.most:
             continue
         needs = [e.upper for e in predictions[job.job_id].memory.values()]
         most_mib = max([job.gpu_mem_mib or 0, *needs])
@@ -276,7 +305,7 @@ def test_nominal_quota_is_always_recoverable(view):
     if decision.admissions:
         return
     (eviction,) = decision.evictions
-    assert eviction.is_reclaim
+    assert eviction.ground is Ground.RECLAIM
     later = without(view, eviction.victims)
     (admission,) = decide(replace(later, reservations=decision.reservations), {}, RULES).admissions
     assert (admission.job_id, len(admission.card_ids)) == ("new", pending.job.gpus)

@@ -1,24 +1,31 @@
 """Our policy in the replay: shares by belief, learns, evicts who had enough, keeps quotas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.reclaiming import ReclaimRules
 from scheduler_client.replay.simulation import Costs
 from scheduler_client.replay.spreading import SpreadRules
-from scheduler_client.replay.victims import EvictionRules
+from scheduler_client.replay.victims import VictimRules
 
 GOOD, BAD = np.array([[1.0, 1.05], [1.05, 1.0]]), np.array([[1.9, 1.8], [1.8, 1.9]])
 STEADY = ToleranceRule(least=0.3, most=0.3)
-NEVER = EvictionRules(most=0)
+NEVER = VictimRules(most=0)
+EVICTING = {
+    "levels": LevelRules((50.0,), least_run_s=10),
+    "eviction": VictimRules(most=5, fresh_s=0),
+}
 
 
-def policy(slowdown, *, learns=False, eviction=NEVER, fresh_slowdown=1.0, **rules):
+def policy(slowdown, *, learns=False, eviction=NEVER, levels=None, **rules):
     fits = np.ones(slowdown.shape, bool)
-    rules |= {"fresh_slowdown": fresh_slowdown, "eviction": eviction}
-    chosen = ColocateRules(tolerance=STEADY, **rules)
+    levels = replace(levels or LevelRules(), fresh_slowdown=rules.pop("fresh_slowdown", 1.0))
+    chosen = ColocateRules(tolerance=STEADY, eviction=eviction, levels=levels, **rules)
     return Colocate(slowdown, fits, learns=learns, rules=chosen)
 
 
@@ -90,9 +97,8 @@ def test_measured_speed_replaces_a_wrong_prediction(toy_replay):
 
 
 def test_job_that_had_enough_makes_room_for_a_new_one(toy_replay):
-    eviction = EvictionRules((50.0,), least_run_s=10, most=5, fresh_s=0)
     jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
-    chosen = policy(BAD, eviction=eviction)
+    chosen = policy(BAD, **EVICTING)
     simulation = replayed(toy_replay, jobs, chosen, BAD, cards=1, quotas=(0,), costs=Costs(20, 5))
     assert simulation.first_start_s == [0, 70]
     assert simulation.finish_s == [80 + 40 + 5, 80]
@@ -100,32 +106,30 @@ def test_job_that_had_enough_makes_room_for_a_new_one(toy_replay):
 
 
 @pytest.mark.parametrize(
-    "eviction",
+    "rules",
     [
-        EvictionRules((500.0,), least_run_s=10),  # has not had enough
-        EvictionRules((50.0,), least_run_s=80),  # started not long ago
-        EvictionRules((50.0,), least_run_s=10, most=0),
+        {"levels": LevelRules((500.0,), least_run_s=10)},  # has not had enough
+        {"levels": LevelRules((50.0,), least_run_s=80)},  # started not long ago
+        {"levels": LevelRules((50.0,), least_run_s=10), "eviction": NEVER},
     ],
 )
-def test_nobody_is_evicted_before_the_rules_allow_it(toy_replay, eviction):
+def test_nobody_is_evicted_before_the_rules_allow_it(toy_replay, rules):
     jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
-    chosen = policy(BAD, eviction=eviction)
+    chosen = policy(BAD, **{"eviction": VictimRules()} | rules)
     assert replayed(toy_replay, jobs, chosen, BAD, cards=1, quotas=(0,)).evictions == [0, 0]
 
 
 def test_victims_that_do_not_let_the_gang_start_are_spared(toy_replay):
-    eviction = EvictionRules((50.0,), least_run_s=10, fresh_s=0)
     jobs = [(0, 100, 1, 0, 0), (65, 100, 1, 0, 0), (70, 10, 2, 0, 0)]
-    chosen = policy(BAD, eviction=eviction)
+    chosen = policy(BAD, **EVICTING)
     simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0,))
     assert simulation.evictions[1] == 0
     assert simulation.first_start_s[2] >= 100
 
 
 def test_gang_gives_way_as_a_whole(toy_replay):
-    eviction = EvictionRules((50.0,), least_run_s=10, fresh_s=0)
     jobs = [(0, 100, 2, 0, 0), (70, 10, 2, 0, 0)]
-    chosen = policy(BAD, eviction=eviction)
+    chosen = policy(BAD, **EVICTING)
     simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0,))
     assert simulation.first_start_s == [0, 70]
     assert simulation.evictions == [1, 0]
@@ -160,9 +164,8 @@ def test_borrowers_that_come_later_do_not_keep_a_gang_waiting_for_its_quota(toy_
 
 
 def test_evicted_job_of_a_queue_below_its_quota_starts_again_at_once(toy_replay):
-    eviction = EvictionRules((50.0,), least_run_s=10, most=5, fresh_s=0)
     jobs = [(0, 1000, 1, 0, 0), (0, 5, 1, 0, 0), (30, 1000, 1, 1, 0), (70, 10, 1, 2, 0)]
-    chosen = policy(BAD, eviction=eviction, reclaim=ReclaimRules(grace_s=5, every_s=10))
+    chosen = policy(BAD, **EVICTING, reclaim=ReclaimRules(grace_s=5, every_s=10))
     site = {"quotas": (1, 0, 1), "costs": Costs(20, 5)}
     simulation = replayed(toy_replay, jobs, chosen, BAD, **site)
     assert simulation.first_start_s[3] == 70  # for which the first job was evicted

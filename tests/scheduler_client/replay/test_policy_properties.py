@@ -13,10 +13,11 @@ from scheduler_client.baselines.lucid import Lucid
 from scheduler_client.baselines.remaining import LeastRemaining
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.reclaiming import ReclaimRules
 from scheduler_client.replay.simulation import Costs
-from scheduler_client.replay.victims import EvictionRules
+from scheduler_client.replay.victims import VictimRules
 from tests.scheduler_client.policy.situations import examples
 
 CARDS = 4
@@ -24,7 +25,10 @@ SLOW = np.array([[1.1, 1.9, 1.0], [1.6, 1.4, 1.2], [1.3, 1.1, 1.7]])
 FITS = np.array([[True, True, False], [True, True, True], [False, True, True]])
 RECLAIM = ReclaimRules(grace_s=4, every_s=3)
 EAGER = ColocateRules(
-    eviction=EvictionRules((20.0, 60.0), least_run_s=5, fresh_s=0), reclaim=RECLAIM, observe_s=5
+    levels=LevelRules((20.0, 60.0), least_run_s=5),
+    eviction=VictimRules(fresh_s=0),
+    reclaim=RECLAIM,
+    observe_s=5,
 )
 POLICIES = {
     "fifo_fixed": FifoFixed,

@@ -1,0 +1,193 @@
+"""Who may have to give way to a job that waits, and by what right."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scheduler_client.policy.decisions import Ground
+from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
+from scheduler_client.policy.ledger import Ledger
+from scheduler_client.policy.placing import Search
+from scheduler_client.policy.quota import SLACK_GPUS
+from scheduler_client.policy.service_levels import LevelRules, attained_gpu_s
+from scheduler_client.policy.view import ClusterView, Queue, RunningJob, Whom
+
+_Test = Callable[[RunningJob], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What goes by attained GPU time in a cycle; see `LevelRules`.
+
+    Attributes
+    ----------
+    level : mapping of str to int
+        Of every running job that has run so long that it may give way.
+    highest : int
+        The highest of these; 0 where there are none.
+    """
+
+    rules: LevelRules
+    level: Mapping[str, int]
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a search for victims goes by.
+
+    Attributes
+    ----------
+    running : mapping of str to RunningJob
+    costs : mapping of str to float
+        Of evicting each running job (GPU seconds).
+    spoken_for : set of str
+        Jobs that are ending, or are victims already.
+    kept_cards : set of str
+        Cards of those who had others evicted before in this cycle: nobody else gets in there.
+    standing : Standing, optional
+        None where attained GPU time does not order.
+    """
+
+    queues: Mapping[str, Queue]
+    running: Mapping[str, RunningJob]
+    costs: Mapping[str, float]
+    history: EvictionHistory
+    rules: EvictionRules
+    now: float
+    spoken_for: frozenset[str]
+    kept_cards: frozenset[str] = frozenset()
+    standing: Standing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Whom a job that waits may have evicted, by id, and by what right."""
+
+    ground: Ground
+    field: Field
+    victims: Mapping[str, RunningJob]
+
+
+def standing_of(view: ClusterView, rules: LevelRules, light: frozenset[str]) -> Standing:
+    """Return the levels of the running jobs that may give way to one of a lower level.
+
+    Not those of `light` queues, which ask for no more than their nominal quota.
+    """
+    since = view.now - rules.least_run_s
+    levels = {
+        job.job_id: rules.level(attained_gpu_s(job, view.now))
+        for job in view.running
+        if job.start_time <= since and job.queue not in light
+    }
+    return Standing(rules, levels, max(levels.values(), default=0))
+
+
+def light_queues(view: ClusterView) -> frozenset[str]:
+    """Return the queues whose running and pending jobs ask for no more than the nominal quota.
+
+    Examples
+    --------
+    >>> from data.domain import JobRequest
+    >>> from scheduler_client.policy.view import PendingJob
+    >>> queues = Queue("a", 2.0, "all"), Queue("b", 2.0, "all")
+    >>> job = JobRequest("7", "ada", "a", "bert", 0.0, gpus=3)
+    >>> sorted(light_queues(ClusterView(0.0, (), (PendingJob(job),), queues=queues)))
+    ['b']
+    """
+    asked = dict.fromkeys((queue.name for queue in view.queues), 0.0)
+    for running in view.running:
+        asked[running.queue] = asked.get(running.queue, 0.0) + len(running.card_ids)
+    for pending in view.pending:
+        queue = pending.job.queue
+        asked[queue] = asked.get(queue, 0.0) + pending.job.gpus
+    return frozenset(q.name for q in view.queues if asked[q.name] <= q.nominal_quota_gpus)
+
+
+def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
+    """Return the running jobs that may have to give way to this one; None where there are none.
+
+    ``RECLAIM``: a queue takes back what is within its nominal quota from queues that hold more
+    than theirs. ``PRIORITY``: a job takes the place of another of the same user. ``SERVICE``: it
+    takes the place of one of a higher level, of its queue or of one that has borrowed; a job
+    within its queue's nominal quota counts as one of the lowest level.
+    """
+    test = _TESTS[ground](search, field, field.queues[search.job.queue])
+    if test is None:
+        return None
+    victims = {
+        job.job_id: job
+        for job in field.running.values()
+        if test(job)
+        and job.job_id not in field.spoken_for
+        and not field.history.is_worn(job.job_id)
+        and not field.history.gave_way(search.job.job_id, to=job.job_id)
+    }
+    return Rights(ground, field, victims) if victims else None
+
+
+def over(ledger: Ledger, queue: Queue) -> float:
+    """Return what a queue holds above its nominal quota (GPUs; below it negative)."""
+    return ledger.book.held(queue.name) - queue.nominal_quota_gpus
+
+
+def _reclaims(search: Search, field: Field, queue: Queue) -> _Test | None:
+    if queue.reclaims is Whom.NEVER or queue.cohort is None or not _is_within(search, queue):
+        return None
+    lent_to = _borrowers(search, field, queue)
+    is_any, priority = queue.reclaims is Whom.ANY, search.pending.priority
+    grace_s = 0.0 if field.standing is None else field.standing.rules.grace_s
+    long_ago, waits_since = field.now - grace_s, field.history.waits_since(search.job)
+    return lambda job: (
+        job.queue in lent_to
+        and (is_any or job.priority < priority)
+        and (job.start_time <= long_ago or job.start_time > waits_since)
+    )
+
+
+def _outranks(search: Search, field: Field, queue: Queue) -> _Test | None:
+    if queue.preempts is Whom.NEVER:
+        return None
+    me, since = (queue.name, search.job.user), field.now - field.rules.least_run_s
+    return lambda job: (
+        (job.queue, job.user) == me
+        and job.start_time <= since
+        and job.priority < search.pending.priority
+    )
+
+
+def _has_had_less(search: Search, field: Field, queue: Queue) -> _Test | None:
+    standing = field.standing
+    if standing is None:
+        return None
+    mine = 0 if _is_within(search, queue) else standing.rules.level(search.pending.attained_gpu_s)
+    queues = set() if queue.preempts is Whom.NEVER else {queue.name}
+    if queue.borrows is not Whom.NEVER and queue.cohort is not None:
+        queues |= _borrowers(search, field, queue)
+    if not queues or mine >= standing.highest:
+        return None
+    level = standing.level
+    return lambda job: level.get(job.job_id, 0) > mine and job.queue in queues
+
+
+_TESTS: Mapping[Ground, Callable[[Search, Field, Queue], _Test | None]] = {
+    Ground.SERVICE: _has_had_less,
+    Ground.RECLAIM: _reclaims,
+    Ground.PRIORITY: _outranks,
+}
+
+
+def _borrowers(search: Search, field: Field, queue: Queue) -> set[str]:
+    """Return the other queues of a cohort that hold more than their nominal quota."""
+    ledger = search.board.ledger
+    return {
+        other.name
+        for other in field.queues.values()
+        if other.cohort == queue.cohort
+        and other.name != queue.name
+        and over(ledger, other) > SLACK_GPUS
+    }
+
+
+def _is_within(search: Search, queue: Queue) -> bool:
+    held = search.board.ledger.book.held(queue.name)
+    return held + search.job.gpus <= queue.nominal_quota_gpus + SLACK_GPUS
