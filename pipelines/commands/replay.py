@@ -34,6 +34,7 @@ class _Asked:
     gpu_model: str | None
     model: str
     seed: int
+    first: int | None
     burst: int | None
     checkpoint_s: float
     restart_s: float
@@ -53,6 +54,7 @@ class _Asked:
             "cluster": self.cluster.name if self.cluster else f"load {self.load:g}",
             "model": self.model,
             "seed": str(self.seed),
+            "first": "" if self.first is None else str(self.first),
             "burst": "" if self.burst is None else str(self.burst),
             "checkpoint_s": f"{self.checkpoint_s:g}",
             "restart_s": f"{self.restart_s:g}",
@@ -76,6 +78,7 @@ class _Asked:
     help="What colocate predicts by: other-half, other-pairs, oracle, none, alias or version.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the split and the draw.")
+@click.option("--first", type=click.IntRange(1), help="Only so many jobs, the first to arrive.")
 @click.option("--burst", type=int, help="Submit all jobs of this week (0, 1, …) at once.")
 @click.option("--checkpoint-s", default=1800.0, show_default=True, help="Between checkpoints.")
 @click.option("--restart-s", default=62.0, show_default=True, help="What a restart costs.")
@@ -105,6 +108,7 @@ def command(  # noqa: PLR0913 - one for each option
     load: float | None,
     model: str,
     seed: int,
+    first: int | None,
     burst: int | None,
     checkpoint_s: float,
     restart_s: float,
@@ -121,7 +125,7 @@ def command(  # noqa: PLR0913 - one for each option
         raise SettingError("wanted --trace, and one of --cluster and --load")
     asked = _Asked(
         *(trace, mapping, pairs, cluster, load, gpu_model),
-        *(model, seed, burst, checkpoint_s, restart_s),
+        *(model, seed, first, burst, checkpoint_s, restart_s),
     )
     from pipelines.replaying.run import BY_DEFAULT
 
@@ -155,7 +159,7 @@ def _prepared(asked: _Asked, settings: Settings) -> "tuple[Replay, str]":
     )
     runs, source = input_table("profiling_runs", asked.pairs, settings)
     workloads = workloads_of(of_gpu_model(runs, asked.gpu_model), asked.seed)
-    drawn = draw(trace_of(jobs), workloads, asked.seed)
+    drawn = draw(trace_of(jobs, asked.first), workloads, asked.seed)
     costs = Costs(asked.checkpoint_s, asked.restart_s)
     site = (
         site_from(asked.cluster, drawn, costs)

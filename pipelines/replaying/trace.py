@@ -16,13 +16,15 @@ Ints = NDArray[np.int64]
 WEEK_S = 7 * 86_400.0
 
 
-def trace_of(jobs: pd.DataFrame) -> Trace:
+def trace_of(jobs: pd.DataFrame, first: int | None = None) -> Trace:
     """Return the jobs of a replay, all of workload 0.
 
     Parameters
     ----------
     jobs : DataFrame, ``data.schemas.JOBS``
         Jobs without GPUs or without runtime hold no card and are left out.
+    first : int, optional
+        Only so many jobs, the first to arrive.
 
     Returns
     -------
@@ -39,7 +41,9 @@ def trace_of(jobs: pd.DataFrame) -> Trace:
     held = jobs[(jobs["gpus"] >= 1) & (jobs["runtime_s"] > 0)]
     if held.empty:
         raise TableError("jobs", "no job with GPUs and a runtime", "at least one")
-    held = held.sort_values("submit_time", kind="stable")
+    held = held.sort_values("submit_time", kind="stable").head(
+        len(held) if first is None else first
+    )
     queues = sorted(held["queue"].unique())
     arrival = held["submit_time"].to_numpy(np.float64)
     return Trace(

@@ -56,10 +56,10 @@ class EvictionHistory:
         """Return whether a job has been evicted as often as a job may be."""
         return len(self._by_job.get(job_id, ())) >= self._rules.most
 
-    def gave_way(self, job_id: str, to: str) -> bool:
-        """Return whether a job was evicted for another a short while ago."""
+    def gave_way_to(self, job_id: str) -> set[str]:
+        """Return the jobs that a job was evicted for a short while ago."""
         since = self._now - self._rules.window_s
-        return any(e.for_job_id == to and e.time > since for e in self._by_job.get(job_id, ()))
+        return {e.for_job_id for e in self._by_job.get(job_id, ()) if e.time > since}
 
     def waits_since(self, job: JobRequest) -> float:
         """Return since when a pending job waits: its submission, or its last eviction."""

@@ -114,13 +114,11 @@ def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
     test = _TESTS[ground](search, field, field.queues[search.job.queue])
     if test is None:
         return None
+    spared = field.spoken_for | field.history.gave_way_to(search.job.job_id)
     victims = {
         job.job_id: job
         for job in field.running.values()
-        if test(job)
-        and job.job_id not in field.spoken_for
-        and not field.history.is_worn(job.job_id)
-        and not field.history.gave_way(search.job.job_id, to=job.job_id)
+        if test(job) and job.job_id not in spared and not field.history.is_worn(job.job_id)
     }
     return Rights(ground, field, victims) if victims else None
 

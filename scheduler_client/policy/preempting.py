@@ -54,19 +54,62 @@ def _cheapest(search: Search, rights: Rights) -> tuple[tuple[str, ...], tuple[st
     free = [card_id for card_id in fitting if _will_do(ledger.cards[card_id], search)]
     if len(touched.union(free)) < search.job.gpus:
         return None
-    options = [o for c in sorted(touched) for o in _options(ledger.cards[c], search, eligible)]
-    models = {ledger.cards[c].gpu_model for c in free} | {o.gpu_model for o in options}
+    is_one = search.job.gpus == 1
     found = []
-    for model in sorted(models):
+    for model in sorted({ledger.cards[c].gpu_model for c in touched.union(free)}):
         usable = [c for c in free if ledger.cards[c].gpu_model == model]
-        of_model = [option for option in options if option.gpu_model == model]
-        for is_shared in (False, True):
-            trial = _Trial(search, rights, of_model, is_shared=is_shared)
+        cards = [ledger.cards[c] for c in sorted(touched) if ledger.cards[c].gpu_model == model]
+        options = (_cheapest_option if is_one else _all_options)(cards, search, rights)
+        for is_shared in (False,) if is_one else (False, True):
+            trial = _Trial(search, rights, options, is_shared=is_shared)
             if trial.evict_for_cards(usable) and trial.evict_for_quota():
                 victims, card_ids = trial.spared()
                 cost = sum(field.costs[victim] for victim in victims)
                 found.append((cost, model, victims, card_ids))
     return min(found)[2:] if found else None
+
+
+def _all_options(cards: Iterable[CardState], search: Search, rights: Rights) -> list[_Option]:
+    return [option for card in cards for option in _options(card, search, rights.victims)]
+
+
+def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights) -> list[_Option]:
+    """Return the cheapest option that a one-card job may have, if there is any.
+
+    A card is looked at only once nothing can be cheaper than its cheapest resident: of ten
+    thousand cards, a few.
+    """
+    costs, victims = rights.field.costs, rights.victims
+    heap: list[tuple[float, str, int, _Option | None]] = [
+        (min(costs[r.job_id] for r in card.residents if r.job_id in victims), card.card_id, 0, None)
+        for card in cards
+    ]
+    heapify(heap)
+    ledger = search.board.ledger
+    while heap:
+        _, card_id, _, option = heappop(heap)
+        if option is None:
+            options = _options(ledger.cards[card_id], search, victims)
+            for number, each in enumerate(options, 1):
+                price = sum(costs[victim] for victim in each.victims)
+                heappush(heap, (price, card_id, number, each))
+        elif _may_give(option.victims, search, rights, ledger):
+            return [option]
+    return []
+
+
+def _may_give(victims: Iterable[str], search: Search, rights: Rights, ledger: Ledger) -> bool:
+    """Return whether the victims' queues hold more than their own, as each of them leaves."""
+    left: dict[str, float] = {}
+    for victim in victims:
+        job = rights.victims[victim]
+        if job.queue == search.job.queue:
+            continue
+        above = left.get(job.queue, over(ledger, rights.field.queues[job.queue]))
+        if above <= SLACK_GPUS:
+            return False
+        left[job.queue] = above - len(job.card_ids)
+    return True
 
 
 def _options(
@@ -120,8 +163,8 @@ class _Trial:
     def __init__(
         self, search: Search, rights: Rights, options: Sequence[_Option], *, is_shared: bool
     ) -> None:
-        self._search, self._field = search, rights.field
-        self._ground, self._eligible = rights.ground, rights.victims
+        self._search, self._rights = search, rights
+        self._field, self._eligible = rights.field, rights.victims
         self._options = options
         self._by_victim: dict[str, list[int]] = {}
         for number, option in enumerate(options):
@@ -145,7 +188,7 @@ class _Trial:
             if option.card_id in self._cards or price != self._price(option):
                 continue
             new = [victim for victim in option.victims if victim not in self._victims]
-            if not self._may_all(new):
+            if not _may_give(new, self._search, self._rights, self._ledger):
                 continue
             self._evict(new)
             self._cards.append(option.card_id)
@@ -160,7 +203,7 @@ class _Trial:
         for victim in rest:
             if self._is_allowed(self._ledger, self._cards):
                 return True
-            if self._may_all([victim]):
+            if _may_give([victim], self._search, self._rights, self._ledger):
                 self._evict([victim])
         return self._is_allowed(self._ledger, self._cards)
 
@@ -184,20 +227,6 @@ class _Trial:
         new = (victim for victim in option.victims if victim not in self._victims)
         return sum(self._field.costs[victim] / self._parts[victim] for victim in new)
 
-    def _may_all(self, victims: Iterable[str]) -> bool:
-        """Return whether the victims' queues hold more than their own, as each of them leaves."""
-        name, ledger = self._search.job.queue, self._ledger
-        left: dict[str, float] = {}
-        for victim in victims:
-            job = self._eligible[victim]
-            if job.queue == name:
-                continue
-            above = left.get(job.queue, over(ledger, self._field.queues[job.queue]))
-            if above <= SLACK_GPUS:
-                return False
-            left[job.queue] = above - len(job.card_ids)
-        return True
-
     def _evict(self, victims: Iterable[str]) -> None:
         for victim in victims:
             self._victims.append(victim)
@@ -212,5 +241,5 @@ class _Trial:
         after = ledger.book.held(name) + changes.get(name, 0.0)
         is_within = after <= queue.nominal_quota_gpus + SLACK_GPUS
         return ledger.book.allows(name, changes) and (
-            is_within or self._ground is not Ground.RECLAIM
+            is_within or self._rights.ground is not Ground.RECLAIM
         )

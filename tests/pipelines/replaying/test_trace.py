@@ -79,6 +79,7 @@ def test_jobs_of_one_second_come_as_they_are_listed():
     jobs = pd.concat([jobs_frame(submit_time=1e9)] * many, ignore_index=True)
     jobs["job_id"] = np.arange(len(jobs)).astype(str)
     assert trace_of(jobs).job_ids == tuple(jobs["job_id"])
+    assert trace_of(jobs, 1).job_ids == tuple(jobs["job_id"][:1])
 
 
 def test_jobs_that_hold_no_card_are_left_out():
