@@ -242,6 +242,7 @@ def _level_rules(rules: LevelRules) -> Iterator[tuple[str, float, bool, str]]:
         before = level
     yield _within("levels.least_run_s", rules.least_run_s, 0, 1e9)
     yield _within("levels.grace_s", rules.grace_s, 0, 1e9)
+    yield _within("levels.reserve_after_s", rules.reserve_after_s, 0, 1e9)
     yield _within("levels.fresh_slowdown", rules.fresh_slowdown, 1, 100)
     yield _within("levels.guaranteed_slowdown", rules.guaranteed_slowdown, 1, 100)
 

@@ -39,7 +39,7 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         rules=rules,
         now=turns.view.now,
         spoken_for=frozenset(j.job_id for j in turns.view.running if j.is_stopping),
-        standing=None if levels is None else standing_of(turns.view, levels, turns.light),
+        standing=None if levels is None else standing_of(turns.view, levels, turns.tolerated.light),
     )
     found: list[Eviction] = []
     hopeless: set[_Like] = set()
@@ -117,12 +117,13 @@ def reservations_after(
 
 
 def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tuple[Reservation, ...]:
-    rules = turns.rules.reservation
+    rules, levels = turns.rules.reservation, turns.rules.levels
     if rules is None:
         return ()
+    after_s = rules.after_s if levels is None else levels.reserve_after_s
     for pending, waiting_ in waits:
         job = pending.job
-        has_waited = turns.view.now - job.submit_time >= rules.after_s
+        has_waited = turns.view.now - job.submit_time >= after_s
         wants_cards = waiting_.reason in _HELPED and job.job_id not in served
         if wants_cards and has_waited and turns.ledger.book.could_ever_hold(job.queue, job.gpus):
             return (Reservation(job.job_id, turns.view.now),)

@@ -23,6 +23,9 @@ class LevelRules:
         A job that runs on what others lent does so at least so long before it is taken back,
         unless it started while the one whose nominal quota it is waited already: else who was
         evicted would have others evicted at once, and these again.
+    reserve_after_s : float
+        Cards are kept for a job that has waited so long, in place of `ReservationRules`: levels
+        let others pass for a while, not for ever.
     fresh_slowdown : float
         Tolerated at least, whatever the pressure, for a job of the lowest level: it is soon
         done, or soon of a higher level (>= 1).
@@ -37,6 +40,7 @@ class LevelRules:
     levels_gpu_s: tuple[float, ...] = tuple(h * HOUR_S for h in (2, 8, 32, 128, 512))
     least_run_s: float = HOUR_S
     grace_s: float = 300.0
+    reserve_after_s: float = 168 * HOUR_S
     fresh_slowdown: float = 1.7
     guaranteed_slowdown: float = 1.05
 

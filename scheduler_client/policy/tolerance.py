@@ -31,6 +31,17 @@ class ToleranceRule:
     most: float = 0.5
 
 
+def excess(asked_gpus: float, gpus: int) -> float:
+    """Return the part of all cards that is asked for on top of one job a card, in [0, 1].
+
+    Examples
+    --------
+    >>> excess(3, 4), excess(6, 4), excess(90, 4), excess(1, 0)
+    (0.0, 0.5, 1.0, 1.0)
+    """
+    return min(1.0, max(0.0, asked_gpus / gpus - 1)) if gpus else 1.0
+
+
 def tolerance(pressure: float, rule: ToleranceRule) -> float:
     """Return the slowdown tolerated at `pressure` (a ratio in [0, 1]); 1 is none.
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
 
@@ -12,14 +11,12 @@ from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
 from scheduler_client.policy.filtering import Capacity, Demand
-from scheduler_client.policy.giving_way import light_queues
 from scheduler_client.policy.holds import Holds
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.outlook import Outlooks
 from scheduler_client.policy.placing import (
     Board,
     Placed,
-    PlacingRules,
     Search,
     demand_of,
     judged,
@@ -31,8 +28,14 @@ from scheduler_client.policy.reserving import Wanted, holds_of, latest_ends
 from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.scoring import Candidate, score, worst_slowdown
 from scheduler_client.policy.service_order import ServiceOrder
-from scheduler_client.policy.tolerance import tolerance
-from scheduler_client.policy.view import ClusterView, PendingJob, Queue, Reservation, Whom, pressure
+from scheduler_client.policy.tolerated import Tolerated
+from scheduler_client.policy.view import (
+    ClusterView,
+    PendingJob,
+    Queue,
+    Reservation,
+    Whom,
+)
 from scheduler_client.policy.waiting import waiting
 
 
@@ -42,30 +45,14 @@ class Turns:
     def __init__(self, view: ClusterView, predictions: Predictions, rules: PolicyRules) -> None:
         self.view, self.predictions, self.rules = view, predictions, rules
         self.queues = {queue.name: queue for queue in view.queues}
-        self.pressure = pressure(view)
         self.capacity = Capacity(view.cards)
         self.order = _order(view, predictions, rules)
-        self.light = frozenset[str]() if rules.levels is None else light_queues(view)
-        self.placing = PlacingRules(
-            max_jobs_per_card=rules.max_jobs_per_card,
-            asks=rules.asks,
-            tolerance=tolerance(self.pressure, rules.tolerance),
-            bound=rules.bound,
-            weights=rules.weights,
-            gang_waits=any(pending.job.gpus > 1 for pending in view.pending),
-        )
-        if rules.levels is not None:
-            self.placing = replace(
-                self.placing,
-                spared=self.light,
-                spared_tolerance=rules.levels.guaranteed_slowdown,
-            )
-        self._placings = dict[float, PlacingRules]()
+        self.tolerated = Tolerated(view, rules)
         self.history = EvictionHistory(view.evictions, view.now, rules.eviction or EvictionRules())
         self.ledger, self.holds = Ledger(view), Holds()
         self.wanted = self._wanted()
         if self.wanted:
-            ends = latest_ends(view.pending, predictions, view.now, self.placing.tolerance)
+            ends = latest_ends(view.pending, predictions, view.now, self.tolerated.most)
             self.holds = holds_of(self.wanted, view, ends)
         groups = CardGroups(
             view.cards, self.ledger.owners, rules.max_jobs_per_card, self.holds.numbers
@@ -110,20 +97,8 @@ class Turns:
             forecast=forecast,
             outlook=self.outlooks.of(forecast.colocations),
             board=self.board,
-            rules=self._placing_of(pending),
+            rules=self.tolerated.of(pending),
         )
-
-    def _placing_of(self, pending: PendingJob) -> PlacingRules:
-        """Return the rules for one job: where attained GPU time orders, not all tolerate alike."""
-        levels = self.rules.levels
-        if levels is None:
-            return self.placing
-        most = self.placing.tolerance
-        if pending.job.queue in self.light:
-            most = levels.guaranteed_slowdown
-        elif levels.level(pending.attained_gpu_s) == 0:
-            most = max(most, levels.fresh_slowdown)
-        return self._placings.setdefault(most, replace(self.placing, tolerance=most))
 
     def answer(self, pending: PendingJob) -> Admission | Waiting:
         """Return what becomes of a job now."""
@@ -244,7 +219,7 @@ class Turns:
                 *placed.scores[0].terms,
                 ("worst_slowdown", worst),
                 ("tolerance", search.rules.tolerance),
-                ("pressure", self.pressure),
+                ("pressure", self.tolerated.pressure),
             ),
             runners_up=choice.runners_up,
             refused=tuple((r, choice.refused[r]) for r in Reason if choice.refused[r]),

@@ -216,6 +216,10 @@ def pressure(view: ClusterView) -> float:
     0.5
     """
     gpus = sum(card.is_healthy for card in view.cards)
-    asked = sum(len(job.card_ids) for job in view.running)
-    asked += sum(pending.job.gpus for pending in view.pending)
-    return min(1.0, asked / gpus) if gpus else 1.0
+    return min(1.0, asked_gpus(view) / gpus) if gpus else 1.0
+
+
+def asked_gpus(view: ClusterView) -> int:
+    """Return how many GPUs running and pending jobs ask for, each for all of its own."""
+    held = sum(len(job.card_ids) for job in view.running)
+    return held + sum(pending.job.gpus for pending in view.pending)

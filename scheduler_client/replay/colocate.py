@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from scheduler_client.baselines.pending import ByKind
 from scheduler_client.baselines.shortest import GroupMeans
 from scheduler_client.policy.service_levels import LevelRules
-from scheduler_client.policy.tolerance import ToleranceRule, tolerance
+from scheduler_client.policy.tolerance import ToleranceRule, excess, tolerance
 from scheduler_client.replay.cards import NOBODY
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
@@ -124,7 +124,7 @@ class Colocate:
             self._spread()
             return
         cards = self._simulation.cards.count
-        pressure = min(1.0, max(0.0, sum(self._asked) / cards - 1))
+        pressure = excess(sum(self._asked), cards)
         # In steps, so that the mates of a workload can be kept.
         self._tolerance = tolerance(round(pressure * STEPS) / STEPS, self._rules.tolerance)
         self._refused.clear()

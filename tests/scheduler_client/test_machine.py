@@ -136,7 +136,7 @@ class LoopMachine(RuleBasedStateMachine):
             reservation=ReservationRules(after_s=0.0),
             eviction=EvictionRules(most=MOST_EVICTIONS, least_run_s=0.0),
             order=self.order,
-            levels=LevelRules((30.0, 120.0), least_run_s=10.0),
+            levels=LevelRules((30.0, 120.0), 10.0, reserve_after_s=0.0),
         )
         remembered = Remembered(self.spool, 3600.0, EPOCH)
         self.loop = SchedulerLoop(

@@ -132,7 +132,7 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
     placing = PlacingRules(
         rules.max_jobs_per_card,
         rules.asks,
-        tolerance(pressure(view), rules.tolerance),
+        tolerance(plain_pressure(view, rules), rules.tolerance),
         rules.bound,
         rules.weights,
         any(pending.job.gpus > 1 for pending in view.pending),
@@ -175,6 +175,14 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
         else:
             waits[job.job_id] = max(refused, key=list(Reason).index, default=Reason.HEALTH)
     return admitted, waits
+
+
+def plain_pressure(view, rules):
+    if rules.levels is None:
+        return pressure(view)
+    gpus = len([card for card in view.cards if card.is_healthy])
+    asked = sum(len(job.card_ids) for job in view.running) + sum(p.job.gpus for p in view.pending)
+    return min(1.0, max(0.0, asked - gpus) / gpus) if gpus else 1.0
 
 
 def by_level(placing, pending, view, levels):

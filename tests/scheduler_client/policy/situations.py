@@ -17,7 +17,9 @@ KEYS = ("bert", "gan", "dlrm")
 MODELS = ("A100", "T4")
 EPSILON = 1e-5
 MOST_JOBS = 2
-LEVELS = LevelRules((100.0, 600.0), 50.0, fresh_slowdown=1.5, guaranteed_slowdown=1.2)
+LEVELS = LevelRules(
+    (100.0, 600.0), 50.0, reserve_after_s=0.0, fresh_slowdown=1.5, guaranteed_slowdown=1.2
+)
 
 
 def estimates(low: float, high: float) -> st.SearchStrategy[Estimate]:
