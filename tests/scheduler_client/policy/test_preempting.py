@@ -11,7 +11,14 @@ from scheduler_client.policy.eviction_cost import (
     eviction_costs,
 )
 from scheduler_client.policy.predictions import CardClass, Colocation, JobForecast
-from scheduler_client.policy.view import ClusterView, PastEviction, Queue, RunningJob, Whom
+from scheduler_client.policy.view import (
+    ClusterView,
+    PastEviction,
+    Queue,
+    Reservation,
+    RunningJob,
+    Whom,
+)
 
 NOW = 10_000.0
 RULES = PolicyRules()
@@ -229,3 +236,17 @@ def test_two_preemptors_are_never_sent_to_one_card(full, a_pending):
     evictions = decide(full.view(*jobs), predictions, RULES).evictions
     cards = [card_id for eviction in evictions for card_id in eviction.card_ids]
     assert len(cards) == len(set(cards)) == 2
+
+
+def test_nobody_is_evicted_for_a_job_that_waits_for_a_gangs_quota_alone(site, a_pending):
+    """It fits a free card as it is: an eviction of nobody was planned for it, cycle after cycle."""
+    long = Estimate(90_000.0, 80_000.0, 99_000.0, "m/1", Source.MODEL)
+    site.run("old", "gpu0", runtime=long)
+    site.run("other", "gpu1", runtime=long)
+    queues = replace(LENDER, nominal_quota_gpus=3), replace(BORROWER, nominal_quota_gpus=1)
+    gang, short = mine(a_pending, "gang", gpus=3), mine(a_pending, "short", limit_s=10.0)
+    gave_way = tuple(PastEviction("gang", job_id, NOW - 60) for job_id in ("old", "other"))
+    view = site.view(gang, short, queues=queues, evictions=gave_way)
+    decision = decide(replace(view, reservations=(Reservation("gang", NOW - 60),)), {}, RULES)
+    assert {w.job_id: w.reason for w in decision.waiting}["short"] is Reason.RESERVED
+    assert decision.evictions == ()

@@ -5,8 +5,11 @@ import pytest
 
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.policy.decide import PolicyRules
+from scheduler_client.policy.eviction_cost import EvictionRules
 from scheduler_client.policy.policies import policy_named
+from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.live import LivePolicy, PairForecasts
+from scheduler_client.replay.simulation import Costs
 
 GOOD, BAD = np.full((2, 2), 1.05), np.full((2, 2), 1.9)
 
@@ -93,3 +96,37 @@ def test_a_job_is_charged_for_all_the_time_that_it_holds_a_card(toy_replay):
     simulation = replayed(toy_replay, jobs, policy, cards=1, quotas=(1, 0))
     assert simulation.first_start_s[0] == 0
     assert sum(policy._usage.gpu_time_s.values()) == pytest.approx(200.0, rel=0.01)
+
+
+BY_SERVICE = PolicyRules(
+    levels=LevelRules((50.0,), least_run_s=10.0), eviction=EvictionRules(most=5, window_s=1e6)
+)
+
+
+def attained(slowdown=BAD):
+    forecasts = PairForecasts(("a", "b"), slowdown, slowdown, (1000, 1000), 8000)
+    policy = policy_named("colocate", BY_SERVICE)
+    return LivePolicy(policy, forecasts, name="live_attained")
+
+
+def test_who_had_enough_makes_room_for_a_new_job_as_in_the_index(toy_replay):
+    """The same jobs and numbers as in ``test_colocate``: one policy, two ways to carry it out."""
+    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
+    site = {"cards": 1, "quotas": (0, 1), "costs": Costs(20, 5)}
+    simulation = toy_replay(jobs, slowdown=BAD, **site)
+    simulation.run(attained())
+    assert simulation.first_start_s == [0, 70]
+    assert simulation.finish_s == [80 + 40 + 5, 80]
+    assert simulation.evictions == [1, 0]
+
+
+def test_by_attained_time_all_work_is_done_and_nobody_is_evicted_too_often(toy_replay):
+    rng = np.random.default_rng(3)
+    arrival = np.sort(rng.uniform(0, 400, 60))
+    columns = (rng.uniform(5, 90, 60), rng.choice([1, 1, 2, 3], 60), *rng.integers(0, 2, (2, 60)))
+    jobs = list(zip(arrival, *columns, strict=True))
+    simulation = toy_replay(jobs, slowdown=GOOD, cards=4, quotas=(2, 2))
+    simulation.run(attained(GOOD))
+    assert max(simulation.finish_s) < float("inf")
+    assert sum(simulation.evictions) > 0
+    assert max(simulation.evictions) <= 5
