@@ -110,14 +110,14 @@ def attained(slowdown=BAD):
 
 
 def test_who_had_enough_makes_room_for_a_new_job_as_in_the_index(toy_replay):
-    """The same jobs and numbers as in ``test_colocate``: one policy, two ways to carry it out."""
-    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0)]
+    """As in ``test_colocate``: one policy, two ways to carry it out. The third job's queue lends."""
+    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0), (500, 1, 1, 1, 0)]
     site = {"cards": 1, "quotas": (0, 1), "costs": Costs(20, 5)}
     simulation = toy_replay(jobs, slowdown=BAD, **site)
     simulation.run(attained())
-    assert simulation.first_start_s == [0, 70]
-    assert simulation.finish_s == [80 + 40 + 5, 80]
-    assert simulation.evictions == [1, 0]
+    assert simulation.first_start_s == [0, 70, 500]
+    assert simulation.finish_s == [80 + 40 + 5, 80, 501]
+    assert simulation.evictions == [1, 0, 0]
 
 
 def test_by_attained_time_all_work_is_done_and_nobody_is_evicted_too_often(toy_replay):
