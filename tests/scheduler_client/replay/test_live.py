@@ -110,7 +110,7 @@ def attained(slowdown=BAD):
 
 
 def test_who_had_enough_makes_room_for_a_new_job_as_in_the_index(toy_replay):
-    """As in ``test_colocate``: one policy, two ways to carry it out. The third job's queue lends."""
+    """As in ``test_colocate``: one policy, carried out in two ways. The third job's queue lends."""
     jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 0, 0), (500, 1, 1, 1, 0)]
     site = {"cards": 1, "quotas": (0, 1), "costs": Costs(20, 5)}
     simulation = toy_replay(jobs, slowdown=BAD, **site)
