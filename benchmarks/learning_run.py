@@ -27,7 +27,8 @@ from data.jobs_frame import jobs_frame
 from data.schemas import JOBS, PROFILING_RUNS, checked
 from data.settings import Settings
 from pipelines.interference import training
-from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.interference.calibration import calibrated_bundle
+from pipelines.interference.fit import ForestOptions, InterferenceData
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.labelling.audit import audited
 from pipelines.registering.loaded_versions import LoadedVersions

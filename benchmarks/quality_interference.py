@@ -134,5 +134,4 @@ def _score(measured: pd.DataFrame, table: pd.DataFrame, test: pd.DataFrame) -> f
 
 
 def _data(runs: pd.DataFrame, audit: Audit) -> InterferenceData:
-    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
-    return InterferenceData(audit.labels, profiles(runs), floor)
+    return InterferenceData(audit.labels, profiles(runs), audit.noise.floor)

@@ -1,5 +1,6 @@
 """Learn how strongly each effect is shared: variances by marginal likelihood."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +37,13 @@ class _Stack:
     centred: Floats
 
 
-def fitted_effects(rows: EffectRows, log_slowdown: Floats, groups: Positions, seed: int) -> Effects:
+def fitted_effects(
+    rows: EffectRows,
+    log_slowdown: Floats,
+    groups: Positions,
+    seed: int,
+    shared: Sequence[str] = COMPONENT_NAMES,
+) -> Effects:
     """Return the effects in measured pairs.
 
     Parameters
@@ -46,6 +53,8 @@ def fitted_effects(rows: EffectRows, log_slowdown: Floats, groups: Positions, se
     groups : intp array of shape (n,)
         Rows measured together; a large sample is thinned by whole groups.
     seed : int
+    shared : sequence of str
+        Which of ``COMPONENT_NAMES`` there may be; all others have no variance.
 
     Notes
     -----
@@ -55,7 +64,8 @@ def fitted_effects(rows: EffectRows, log_slowdown: Floats, groups: Positions, se
     level = noise_levels(rows, log_slowdown)
     some = _thinned(groups, seed)
     mean = float(log_slowdown.mean())
-    kernel = _fitted_kernel(rows.at(some), log_slowdown[some] - mean, level[some])
+    stack = _stack(rows.at(some), log_slowdown[some] - mean, level[some], shared)
+    kernel = _fitted_kernel(stack, shared)
     return effects(kernel, mean, rows, log_slowdown, kernel.noise_variance(rows) * level)
 
 
@@ -83,8 +93,7 @@ def _thinned(groups: Positions, seed: int) -> Positions:
     return np.flatnonzero(np.isin(groups, names[: int(share * len(names))]))
 
 
-def _fitted_kernel(rows: EffectRows, centred: Floats, level: Floats) -> EffectKernel:
-    stack = _stack(rows, centred, level)
+def _fitted_kernel(stack: _Stack, shared: Sequence[str]) -> EffectKernel:
     start, low_high = _start(stack)
     found = minimize(
         _objective,
@@ -96,14 +105,18 @@ def _fitted_kernel(rows: EffectRows, centred: Floats, level: Floats) -> EffectKe
         options={"maxiter": ITERATIONS},
     )
     factors = np.exp(found.x[:-1])
-    n = len(COMPONENT_NAMES)
-    return EffectKernel(factors[:n], float(found.x[-1]), float(factors[n]), float(factors[n + 1]))
+    variances = np.zeros(len(COMPONENT_NAMES))
+    variances[np.isin(COMPONENT_NAMES, shared)] = factors[:-2]
+    return EffectKernel(variances, float(found.x[-1]), *(float(noise) for noise in factors[-2:]))
 
 
-def _stack(rows: EffectRows, centred: Floats, level: Floats) -> _Stack:
+def _stack(
+    rows: EffectRows, centred: Floats, level: Floats, shared: Sequence[str] = COMPONENT_NAMES
+) -> _Stack:
     idle = 1 - rows.jobs.busy[rows.job]
+    named = zip(COMPONENT_NAMES, parts(rows, rows), strict=True)
     return _Stack(
-        components=list(parts(rows, rows)),
+        components=[part for name, part in named if name in shared],
         noises=[level, idle**2 * level],
         other_gpu=1 - gpu_correlation(rows, rows, 0.0),
         centred=centred,

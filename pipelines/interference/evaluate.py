@@ -9,14 +9,9 @@ import pandas as pd
 from data.errors import SettingError
 from features.profiles import profiles, proven_exclusive
 from pipelines.interference.baselines import baseline_estimates
+from pipelines.interference.calibration import KINDS, calibrated_bundle, possible_folds
 from pipelines.interference.few_pairs import SEEDS, answers_after, averaged
-from pipelines.interference.fit import (
-    KINDS,
-    ForestOptions,
-    InterferenceData,
-    calibrated_bundle,
-    possible_folds,
-)
+from pipelines.interference.fit import ForestOptions, InterferenceData
 from pipelines.interference.metrics import split_row
 from pipelines.interference.thinning import thinned
 from pipelines.judged import GIVEN, Judged, Keep, dropped, worst_coverage
@@ -101,10 +96,9 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
         wanted = ", ".join(OUTER_FOLDS)
         raise SettingError(f"found the split {unknown[0]!r}, wanted some of {wanted}")
     audit = audited(runs, plan.rules)
-    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
     labels = thinned(audit.labels, seed).reset_index(drop=True)
-    data = InterferenceData(labels, profiles(runs), floor)
-    trial = _Trial(data, audit.noise, options or ForestOptions(), seed, keep)
+    data = InterferenceData(labels, profiles(runs), audit.noise.floor)
+    trial = _Trial(runs, plan.rules, data, audit.noise, options or ForestOptions(), seed, keep)
     return [
         row
         for name in splits
@@ -116,6 +110,8 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
 class _Trial:
     """What is learnt from and asked, by which options."""
 
+    runs: pd.DataFrame
+    rules: AuditRules
     data: InterferenceData
     noise: Noise
     options: ForestOptions
@@ -146,12 +142,31 @@ class _Trial:
         draws = [(k, draw) for k in measured for draw in range(SEEDS if k else 1)]
         parts: dict[tuple[int, int], list[pd.DataFrame]] = {each: [] for each in draws}
         for fold in progress(folds, f"evaluating by {split}"):
-            learnt = self.data.of_rows(fold.train)
+            floor = training_floor(self.runs, self.data.labels, fold, self.rules)
+            learnt = replace(self.data.of_rows(fold.train), floor=floor)
             bundle, _ = calibrated_bundle(learnt, self.options, self.seed, (split,))
             for k, draw in draws:
                 answers = answers_after(bundle, self.data.labels, fold, k, self.seed + draw)
                 parts[k, draw].append(answers)
         return {each: pd.concat(found).sort_index() for each, found in parts.items()}
+
+
+def training_floor(
+    runs: pd.DataFrame, labels: pd.DataFrame, fold: Fold, rules: AuditRules
+) -> float:
+    """Return the lowest slowdown that the noise explains, of an audit without the rows held out.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+    labels : DataFrame, ``data.schemas.LABELS``
+        Of `runs`.
+    fold : Fold
+        Of `labels`. What it does not learn from, tested or not, the audit does not see.
+    rules : AuditRules
+    """
+    learnt = np.isin(np.arange(len(labels)), fold.train)
+    return audited(runs[~runs["run_id"].isin(labels["run_id"][~learnt])], rules).noise.floor
 
 
 def evaluate_given_interference(
@@ -185,8 +200,7 @@ def evaluate_given_interference(
         If no colocated run of `test` has a label.
     """
     audit = audited(train, ALL_ROWS)
-    floor = min(audit.noise.floor, float(audit.labels["slowdown"].min()))
-    data = InterferenceData(thinned(audit.labels, seed), profiles(train), floor)
+    data = InterferenceData(thinned(audit.labels, seed), profiles(train), audit.noise.floor)
     bundle, _ = calibrated_bundle(data, options or ForestOptions(), seed, KINDS)
     known = _with_baselines(train, test)
     asked = audited(known, ALL_ROWS)

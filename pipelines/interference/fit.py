@@ -1,54 +1,31 @@
-"""Fit the interference forest, and calibrate it by how new a pair is."""
+"""Fit the interference forest on what the effects of jobs on each other leave over."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
-from data.errors import SettingError
-from features.effect_kernel import EffectKernel
+from features.effect_kernel import COMPONENT_NAMES, EffectKernel
 from features.effect_tables import effects_from
 from features.pairs import pair_features
-from pipelines.conformal import (
-    WIDEST_OUTSIDE,
-    calibration,
-    outside_factor,
-    residual_quantiles,
-    with_small_groups,
-)
 from pipelines.interference.cold_start import cold_start_table
-from pipelines.interference.few_pairs import answers_after
 from pipelines.interference.forest_weight import forest_weights
 from pipelines.labelling.label_effects import LabelEffects, label_effects
 from pipelines.registering.model_spec import filled_spec
-from pipelines.splits import INTERFERENCE_SPLITS, Fold, Positions
+from pipelines.splits import Positions
 from serving.forest.compiled import compiled
-from serving.inference.bundle import Bundle, Calibration, Floats, Scale
+from serving.inference.bundle import Bundle, Floats, Scale
 from serving.inference.interference import (
     COLD_START_TABLE,
-    FEW_MEASURED,
-    MEASURED,
-    NEW_CONFIGURATION,
-    NEW_FAMILY,
-    NEW_FAMILY_PAIR,
-    NEW_GPU_MODEL,
-    NEW_PAIR,
     PROFILES_TABLE,
     SEEN_FAMILIES_TABLE,
     SEEN_TABLE,
-    WELL_MEASURED,
 )
 from serving.inference.interference_rows import WEIGHT_TABLE, has_effects, with_effects
 
 NAME = "colocast-interference"
-KINDS = (NEW_PAIR, NEW_FAMILY_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
-AFTER = {FEW_MEASURED: 1, MEASURED: WELL_MEASURED}  # pairs of each new job, measured at random
 SEEN = ["job_key", "family", "gpu_model"]
-MIN_LABELS = 10
-MIN_RESIDUALS = 10
-CALIBRATION_TREES = 60  # a smaller forest errs hardly more, and intervals need many of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +42,8 @@ class ForestOptions:
         only; the forest then corrects them.
     folds : int
         Of the calibration, for each kind of novelty.
+    shared : tuple of str
+        Which effects there may be, of ``COMPONENT_NAMES``.
     """
 
     trees: int = 150
@@ -72,6 +51,7 @@ class ForestOptions:
     max_features: float = 0.4
     scale: Scale = "log"
     folds: int = 5
+    shared: tuple[str, ...] = COMPONENT_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +64,7 @@ class InterferenceData:
     profiles : DataFrame, ``data.schemas.PROFILES``
         Of every job key in `labels`, and of any others.
     floor : float
-        Lowest slowdown that the noise explains.
+        Lowest slowdown that the noise explains; a lower one that is learnt from lowers it.
     """
 
     labels: pd.DataFrame
@@ -131,7 +111,8 @@ def uncalibrated_bundle(
     rows, target = _lessons(data, options, found)
     forest = _forest(options, seed).fit(rows, target)
     predict = compiled(forest)
-    spec = filled_spec(NAME, rows, predict, floor=data.floor, scale=options.scale)
+    floor = min(data.floor, float(labels["slowdown"].min()))
+    spec = filled_spec(NAME, rows, predict, floor=floor, scale=options.scale)
     tables = {
         PROFILES_TABLE: data.profiles.reset_index(drop=True),
         SEEN_TABLE: _seen(labels),
@@ -177,171 +158,12 @@ def _effects(
 ) -> LabelEffects | None:
     if options.scale != "log":
         return None
-    return label_effects(data.labels, data.profiles, seed, kernel)
-
-
-def calibrated_bundle(
-    data: InterferenceData, options: ForestOptions, seed: int, kinds: Sequence[str] = KINDS
-) -> tuple[Bundle, Mapping[str, pd.DataFrame]]:
-    """Return the fitted forest with intervals, and the held-out answers they rest on.
-
-    Parameters
-    ----------
-    data : InterferenceData
-    options : ForestOptions
-    seed : int
-    kinds : sequence of str
-        Kinds of novelty to calibrate for, from the easiest to the hardest; any other gets the
-        intervals of the hardest. With new jobs among them, those of jobs measured since are
-        calibrated too, on the hardest. A GPU model that nothing was learnt on is calibrated by
-        holding out each of several; where there is one, it gets the widest intervals.
-
-    Returns
-    -------
-    bundle : Bundle
-    held_out : mapping of kind to DataFrame
-        As `held_out_estimates` gives without measured pairs; kinds that these labels do not
-        allow are left out.
-
-    Raises
-    ------
-    SettingError
-        With fewer than ten labels, or where no kind leaves enough rows to calibrate on.
-    """
-    if len(data.labels) < MIN_LABELS:
-        raise SettingError(f"found {len(data.labels)} slowdown labels, wanted {MIN_LABELS} or more")
-    bundle = uncalibrated_bundle(data, options, seed)
-    quick = replace(options, trees=min(options.trees, CALIBRATION_TREES))
-    held_out: dict[str, pd.DataFrame] = {}
-    after: dict[str, pd.DataFrame] = {}
-    for kind in kinds:
-        folds = possible_folds(kind, data.labels, options.folds, seed)
-        is_of_new_jobs = kind in {NEW_CONFIGURATION, NEW_FAMILY}
-        measured = AFTER.values() if is_of_new_jobs and has_effects(bundle) else ()
-        bundles = bundles_without(data, folds, quick, seed, bundle)
-        found = held_out_estimates(bundles, data.labels, (0, *measured), seed)
-        if len(found[0]) >= MIN_RESIDUALS:
-            held_out[kind] = found[0]
-            after |= {name: found[pairs] for name, pairs in AFTER.items() if pairs in found}
-    if not held_out:
-        raise SettingError("found no pairs to hold out, wanted at least two kinds of pairs")
-    # The hardest kind that could be held out stands for all that are as new or newer.
-    residual = {**after, **held_out}
-    known = _calibration(residual, data, options.scale)
-    elsewhere = _elsewhere(bundle, data, quick, seed) or _widest(known.default)
-    known = replace(known, groups={**known.groups, NEW_GPU_MODEL: elsewhere})
-    spec = replace(bundle.spec, calibration=known)
-    return replace(bundle, spec=spec), held_out
-
-
-def _elsewhere(
-    bundle: Bundle, data: InterferenceData, options: ForestOptions, seed: int
-) -> tuple[float, float] | None:
-    """Return the residual quantiles of GPU models that were held out; None where there is one."""
-    folds = possible_folds(NEW_GPU_MODEL, data.labels, options.folds, seed)
-    bundles = bundles_without(data, folds, options, seed, bundle)
-    found = held_out_estimates(bundles, data.labels, (0,), seed)[0]
-    if len(found) < MIN_RESIDUALS:
-        return None
-    return residual_quantiles(residuals(found, options.scale))
-
-
-def _widest(quantiles: tuple[float, float]) -> tuple[float, float]:
-    return WIDEST_OUTSIDE * quantiles[0], WIDEST_OUTSIDE * quantiles[1]
-
-
-def possible_folds(kind: str, labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
-    """Return the folds of one kind of novelty; none where the labels have one group only."""
-    try:
-        made = INTERFERENCE_SPLITS[kind](labels, folds, seed)
-    except SettingError:
-        return []
-    return [fold for fold in made if len(fold.train) >= 2 and len(fold.test)]
+    return label_effects(data.labels, data.profiles, seed, kernel, options.shared)
 
 
 def bundle_kernel(bundle: Bundle) -> EffectKernel | None:
     """Return how the bundle shares effects, None where it has none."""
     return effects_from(bundle.tables)[0].kernel if has_effects(bundle) else None
-
-
-def bundles_without(
-    data: InterferenceData,
-    folds: Sequence[Fold],
-    options: ForestOptions,
-    seed: int,
-    like: Bundle | None = None,
-) -> Iterator[tuple[Fold, Bundle]]:
-    """Yield each fold with a bundle fitted on the rows that it does not hold out.
-
-    Parameters
-    ----------
-    data : InterferenceData
-    folds : sequence of Fold
-    options : ForestOptions
-    seed : int
-    like : Bundle, optional
-        As in `uncalibrated_bundle`. One learnt from all of `data` spares learning the same in
-        every fold, for some twenty numbers that have seen the held-out rows.
-    """
-    for fold in folds:
-        yield fold, uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)
-
-
-def held_out_estimates(
-    bundles: Iterable[tuple[Fold, Bundle]], labels: pd.DataFrame, measured: Sequence[int], seed: int
-) -> dict[int, pd.DataFrame]:
-    """Return what models that never saw them answer for the held-out rows.
-
-    Parameters
-    ----------
-    bundles : iterable of (Fold, Bundle)
-        As `bundles_without` yields.
-    labels : DataFrame, ``data.schemas.LABELS``
-    measured : sequence of int
-        After how many measured pairs of each held-out job to ask; 0 is before the first.
-    seed : int
-
-    Returns
-    -------
-    dict of int to DataFrame, indexed by position in `labels`
-        For each of `measured`: ``value`` (slowdown), ``in_domain``, ``fold`` (what was held out)
-        and ``slowdown`` (as measured). Rows that no fold tests are not in it.
-    """
-    columns = ["value", "in_domain", "fold", "slowdown"]
-    parts: dict[int, list[pd.DataFrame]] = {pairs: [] for pairs in measured}
-    for fold, bundle in bundles:
-        for pairs, found in parts.items():
-            answers = answers_after(bundle, labels, fold, pairs, seed)
-            found.append(answers.assign(fold=fold.name)[columns])
-    return {
-        pairs: pd.concat(found).sort_index() if found else pd.DataFrame(columns=columns)
-        for pairs, found in parts.items()
-    }
-
-
-def residuals(estimates: pd.DataFrame, scale: Scale) -> Floats:
-    """Return observed minus predicted slowdowns, on the scale that is learnt."""
-    observed, value = estimates["slowdown"], estimates["value"]
-    if scale == "log":
-        observed, value = np.log(observed), np.log(value)
-    return (observed - value).to_numpy(np.float64)
-
-
-def _calibration(
-    held_out: Mapping[str, pd.DataFrame], data: InterferenceData, scale: Scale
-) -> Calibration:
-    rows = pd.concat([frame.assign(kind=kind) for kind, frame in held_out.items()])
-    found = residuals(rows, scale)
-    gpu_models = data.labels["gpu_model"].astype("str").to_numpy()[rows.index]
-    kinds = rows["kind"].astype("str").reset_index(drop=True)
-    hardest = list(held_out)[-1]
-    default = residual_quantiles(found[rows["kind"].to_numpy() == hardest])
-    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    if len(np.unique(gpu_models)) == 1:
-        return calibration(found, [kinds], default, outside)
-    narrow = kinds + "/" + gpu_models
-    known = calibration(found, [kinds, narrow], default, outside)
-    return with_small_groups(known, found, kinds, narrow, MIN_RESIDUALS)
 
 
 def _seen(labels: pd.DataFrame) -> pd.DataFrame:

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
+from pipelines.interference.calibration import calibrated_bundle
 from pipelines.interference.few_pairs import averaged, measured_positions
-from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.interference.fit import ForestOptions, InterferenceData
 from pipelines.judged import worst_coverage
 from pipelines.metrics import estimate_metrics, r2
 from pipelines.splits import Fold

@@ -9,15 +9,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from pipelines.conformal import LEVEL, cross_intervals
 from pipelines.interference.baselines import baseline_estimates
-from pipelines.interference.fit import (
-    NAME,
-    ForestOptions,
-    InterferenceData,
-    calibrated_bundle,
-    possible_folds,
-    residuals,
-    uncalibrated_bundle,
-)
+from pipelines.interference.calibration import calibrated_bundle, possible_folds, residuals
+from pipelines.interference.fit import NAME, ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.interference.metrics import split_row
 from pipelines.interference.thinning import thinned
 from pipelines.labelling.audit import Audit
@@ -60,8 +53,8 @@ def train_interference(
         Of every job key in `labels`, and of any others.
     seed : int
     audit : Audit, optional
-        Where the labels come from: gives the floor, the noise and the report. Without it the
-        floor is the lowest label, or 1.
+        Where the labels come from: gives the floor, the noise and the report. Without it, and
+        where a label is lower, the floor is the lowest label, or 1.
     options : ForestOptions, optional
 
     Returns
@@ -80,14 +73,14 @@ def train_interference(
         If a labelled job has no profile.
     """
     options = options or ForestOptions()
-    floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
+    floor = audit.noise.floor if audit else 1.0
     learnt = thinned(labels, seed).reset_index(drop=True)
     data = InterferenceData(learnt, profiles, floor)
     bundle, held_out = calibrated_bundle(data, options, seed)
     facts = {
         **provenance_facts(labels),
         "learnt_rows": str(len(learnt)),
-        "floor": f"{floor:.4f}",
+        "floor": f"{bundle.spec.floor:.4f}",
         "job_keys": _count(labels),
     }
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))

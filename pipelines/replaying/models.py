@@ -7,7 +7,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import SettingError
-from pipelines.interference.fit import ForestOptions, InterferenceData, calibrated_bundle
+from pipelines.interference.calibration import calibrated_bundle
+from pipelines.interference.fit import ForestOptions, InterferenceData
 from pipelines.replaying.workloads import Workloads
 from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates

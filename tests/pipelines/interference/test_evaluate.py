@@ -3,8 +3,16 @@ import pytest
 
 from data.errors import SettingError
 from data.sample_data import sample_runs
-from pipelines.interference.evaluate import evaluate_given_interference, evaluate_interference
-from pipelines.interference.fit import ForestOptions
+from features.profiles import profiles
+from pipelines.interference.evaluate import (
+    evaluate_given_interference,
+    evaluate_interference,
+    training_floor,
+)
+from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.labelling.audit import audited
+from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
+from pipelines.splits import pair_folds
 
 QUICK = ForestOptions(trees=10, folds=2)
 PROGRAMS = ["sort-1m", "json-stream", "matmul-384", "mlp-256-input-slow", "sqlite-90k"]
@@ -79,3 +87,22 @@ def test_test_set_without_baselines_is_refused(runs):
     strange = runs[runs["neighbour_key"].notna()].assign(job_key="never-alone")
     with pytest.raises(SettingError, match="found no colocated run with a baseline"):
         evaluate_given_interference(known, strange, 0, QUICK)
+
+
+def test_only_a_lower_slowdown_that_is_learnt_from_lowers_the_floor(runs):
+    labels = audited(runs, ALL_ROWS).labels.reset_index(drop=True)
+    labels.loc[0, "slowdown"] = 0.5
+    data = InterferenceData(labels, profiles(runs), 0.9)
+    rows = np.arange(len(labels))
+    assert uncalibrated_bundle(data, QUICK, 0).spec.floor == 0.5
+    assert uncalibrated_bundle(data.of_rows(rows[1:]), QUICK, 0).spec.floor > 0.5
+
+
+@pytest.mark.parametrize("rules", [AuditRules(), ALL_ROWS])
+def test_floor_of_a_fold_knows_nothing_of_the_rows_it_holds_out(runs, rules):
+    labels = audited(runs, rules).labels.reset_index(drop=True)
+    fold = pair_folds(labels, 5, 0)[0]
+    asked = runs["run_id"].isin(labels["run_id"].iloc[fold.test])
+    strange = runs.assign(jct_s=runs["jct_s"].where(~asked, np.linspace(1, 3, len(runs))))
+    assert audited(strange, rules).noise.floor != audited(runs, rules).noise.floor
+    assert training_floor(strange, labels, fold, rules) == training_floor(runs, labels, fold, rules)

@@ -7,14 +7,10 @@ import pytest
 from data.errors import SettingError
 from data.sample_data import sample_runs
 from features.profiles import profiles
+from pipelines.interference.calibration import calibrated_bundle
 from pipelines.interference.evaluate import Plan, evaluate_interference
 from pipelines.interference.few_pairs import measured_positions
-from pipelines.interference.fit import (
-    ForestOptions,
-    InterferenceData,
-    calibrated_bundle,
-    uncalibrated_bundle,
-)
+from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.interference.gpu_models import gpu_model_rows
 from pipelines.interference.share_scores import share_answers
 from pipelines.labelling.audit import audited
