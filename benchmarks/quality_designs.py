@@ -1,85 +1,127 @@
-"""How effects and forest are joined for a new family: chosen inside of every fold, then asked.
+"""How the interference model was designed: chosen inside of every fold, then asked.
 
-    python -m benchmarks.quality_designs --data FOLDER_OF_LUCID
+    python -m benchmarks.quality_designs --data FOLDER_OF_LUCID --choose effects --split pair
+    python -m benchmarks.quality_designs --data FOLDER_OF_LUCID --choose weight --split family
 
-For each family of Lucid the other families alone choose the weight of the effects beside the
-forest: each third of them is held out in turn, and the weight with the least squared error there
-answers for the family. So no answer that is scored took part in the choice of its design.
+In each outer fold the training rows alone choose: they are held out part by part in the same way,
+and the design with the least squared error of the logarithm there answers for the fold. So no
+answer that is scored took part in the choice of its design.
 """
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from data.importers import lucid
+from features.effect_kernel import COMPONENT_NAMES, INTERACTION, PHYSICS, PRESSURE, SENSITIVITY
 from features.effect_tables import effects_from
 from features.effects import effect_estimates
 from features.pairs import pair_features
 from features.profiles import profiles
+from pipelines.interference.calibration import KINDS, possible_folds
+from pipelines.interference.evaluate import OUTER_FOLDS
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.labelling.audit import audited
 from pipelines.metrics import r2
-from pipelines.splits import Fold, family_folds
+from pipelines.splits import Fold
+from serving.inference.bundle import Bundle
+from serving.inference.interference import NEW_FAMILY, slowdown_estimates
 from serving.inference.interference_rows import NEW_WEIGHT, effect_rows, with_effects
 
 SEED = 7
-WEIGHTS = (0.0, NEW_WEIGHT, 1.0)
-INNER_FOLDS, OUTER_FOLDS = 3, 20
+INNER_FOLDS = 3
 OPTIONS = ForestOptions(trees=60)
+LOG, CHOSEN = "log", "chosen in every fold"
 
-Floats = NDArray[np.float64]
+OF_JOBS = ("sensitivity_job", "sensitivity_family", "pressure_job", "pressure_family")
+ADDITIVE = tuple(each.name for each in (*SENSITIVITY, *PRESSURE))
+INTERACTING = (*ADDITIVE, PHYSICS, *(each.name for each in INTERACTION))
+EFFECTS: Mapping[str, ForestOptions] = {
+    "no effects, a forest alone": replace(OPTIONS, scale="identity"),
+    "of job and family, additive": replace(OPTIONS, shared=OF_JOBS),
+    "additive": replace(OPTIONS, shared=ADDITIVE),
+    "additive, and physics": replace(OPTIONS, shared=(*ADDITIVE, PHYSICS)),
+    "additive, physics, interactions": replace(OPTIONS, shared=INTERACTING),
+    "all (shipped)": replace(OPTIONS, shared=COMPONENT_NAMES),
+}
+WEIGHTS = {"0": 0.0, f"{NEW_WEIGHT} (shipped)": NEW_WEIGHT, "1": 1.0}
+
+Answers = Callable[[InterferenceData, Fold], pd.DataFrame]
+"""Log slowdowns of the rows held out: as measured (``log``), and as each design tells them."""
 
 
 def main() -> None:
-    """Print which weight each family's fold chose, and R² of the answers so chosen."""
+    """Print which design each fold chose, and how good each is throughout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    runs = lucid.read(parser.parse_args().data)["profiling_runs"]
+    parser.add_argument("--choose", choices=CHOICES, required=True)
+    parser.add_argument("--split", choices=KINDS, default=NEW_FAMILY)
+    given = parser.parse_args()
+    runs = lucid.read(given.data)["profiling_runs"]
     data = InterferenceData(audited(runs).labels.reset_index(drop=True), profiles(runs), 0.0)
-    found = pd.concat([_chosen(data, fold) for fold in _folds(data.labels, OUTER_FOLDS)])
-    for weight in WEIGHTS:
-        sys.stdout.write(f"{_score(found, str(weight)):.3f}  weight {weight} throughout\n")
-    sys.stdout.write(f"{_score(found, 'chosen'):.3f}  weight chosen in every fold\n")
+    folds = possible_folds(given.split, data.labels, OUTER_FOLDS[given.split], SEED)
+    answers = CHOICES[given.choose]
+    found = pd.concat([chosen(data, fold, given.split, answers) for fold in folds])
+    for name in found.columns.drop(LOG):
+        score, error = scores(found, name)
+        sys.stdout.write(f"{score:.3f} / {error:.4f}  {name}\n")
 
 
-def _chosen(data: InterferenceData, fold: Fold) -> pd.DataFrame:
-    """Return the answers of one fold by each weight, and by the one that its own rows choose."""
+def chosen(data: InterferenceData, fold: Fold, split: str, answers: Answers) -> pd.DataFrame:
+    """Return the answers of one fold by each design, and by the one that its own rows choose."""
     known = data.of_rows(fold.train)
-    known = InterferenceData(known.labels.reset_index(drop=True), known.profiles, known.floor)
-    inner = pd.concat([_answers(known, part) for part in _folds(known.labels, INNER_FOLDS)])
-    errors = {w: float(((inner["log"] - inner[str(w)]) ** 2).mean()) for w in WEIGHTS}
-    best = min(errors, key=lambda weight: errors[weight])
-    asked = _answers(data, fold)
-    sys.stdout.write(f"{fold.name}: effects weigh {best} beside the forest\n")
+    known = replace(known, labels=known.labels.reset_index(drop=True))
+    inner_folds = possible_folds(split, known.labels, INNER_FOLDS, SEED)
+    inner = pd.concat([answers(known, part) for part in inner_folds])
+    errors = inner.drop(columns=LOG).sub(inner[LOG], axis=0).pow(2).mean()
+    best = str(errors.idxmin())
+    asked = answers(data, fold)
+    told = ", ".join(f"{name} {error:.5f}" for name, error in errors.items())
+    sys.stdout.write(f"{fold.name}: {best} ({told})\n")
     sys.stdout.flush()
-    return asked.assign(chosen=asked[str(best)])
+    return asked.assign(**{CHOSEN: asked[best]})
 
 
-def _answers(data: InterferenceData, fold: Fold) -> pd.DataFrame:
-    """Return log slowdowns of held-out rows: measured (``log``), and told by each weight."""
-    bundle = uncalibrated_bundle(data.of_rows(fold.train), OPTIONS, SEED)
+def by_effects(data: InterferenceData, fold: Fold) -> pd.DataFrame:
+    """Return answers of the whole model with some of the effects, or without any."""
+    asked = data.labels.iloc[fold.test]
+    told = {
+        name: np.log(slowdown_estimates(_fitted(data, fold, options), asked)["value"].to_numpy())
+        for name, options in EFFECTS.items()
+    }
+    return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
+
+
+def by_weight(data: InterferenceData, fold: Fold) -> pd.DataFrame:
+    """Return answers for new families by each weight of the effects beside the forest."""
+    bundle = _fitted(data, fold, OPTIONS)
     asked = data.labels.iloc[fold.test]
     learnt, missing = effects_from(bundle.tables)
     rows = effect_rows(data.profiles, asked, missing)
     effect = effect_estimates(learnt, rows)
     inputs = with_effects(pair_features(data.profiles, asked), rows, np.full(len(asked), np.nan))
     forest = bundle.predict(inputs[list(bundle.spec.features)].to_numpy(np.float64))
-    told = {str(w): w * effect + (1 - w) * forest for w in WEIGHTS}
-    return pd.DataFrame({"log": np.log(asked["slowdown"].to_numpy(np.float64)), **told})
+    told = {name: w * effect + (1 - w) * forest for name, w in WEIGHTS.items()}
+    return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
 
 
-def _folds(labels: pd.DataFrame, folds: int) -> list[Fold]:
-    return [fold for fold in family_folds(labels, folds, SEED) if len(fold.train)]
+CHOICES: Mapping[str, Answers] = {"effects": by_effects, "weight": by_weight}
 
 
-def _score(found: pd.DataFrame, name: str) -> float:
-    observed, told = (np.exp(found[each].to_numpy(np.float64)) for each in ("log", name))
+def scores(found: pd.DataFrame, name: str) -> tuple[float, float]:
+    """Return R² and mean absolute error of the slowdowns that a design tells."""
+    observed, told = (np.exp(found[each].to_numpy(np.float64)) for each in (LOG, name))
     score = r2(observed, told)
-    return float("nan") if score is None else score
+    return float("nan") if score is None else score, float(np.abs(observed - told).mean())
+
+
+def _fitted(data: InterferenceData, fold: Fold, options: ForestOptions) -> Bundle:
+    return uncalibrated_bundle(data.of_rows(fold.train), options, SEED)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Calibrate the bounds of the memory model: within what was learnt, beyond it, and without kin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -30,11 +30,13 @@ from serving.inference.memory_beyond import (
     BEYOND,
     BEYOND_TABLE,
     UNSEEN,
+    Widening,
     distance,
     effective_kinship,
     unit_widths,
 )
 
+KIN = "kin"
 MIN_RUNS = 5
 MIN_CONFIGURATIONS = 12  # of a calibration group: of fewer even the extremes hold too little
 MIN_ROWS = 30  # of a calibration group, and of a kinship
@@ -61,22 +63,43 @@ def calibrated_memory_bundle(
     """
     if len(runs) < MIN_RUNS:
         raise SettingError(f"found {len(runs)} runs of known memory, wanted {MIN_RUNS} or more")
-    folds = memory_configuration_folds(runs, options.folds, seed)
-    held_out = held_out_memory(runs, folds, options)
-    groups = large_groups(runs.iloc[held_out.index], held_out["value"].to_numpy(np.float64))
-    within = calibration(
-        log_residuals(held_out), groups, outside=DEFAULT_OUTSIDE, smallest=MIN_ROWS
-    )
-    beyond = held_out_memory(runs, extrapolation_folds(runs), options)
-    strangers = held_out_memory(runs, kin_folds(runs, options.folds, seed), options)
-    bundle = uncalibrated_memory_bundle(runs, options)
-    bundle = replace(
-        bundle,
-        spec=replace(bundle.spec, calibration=within),
-        tables={BEYOND_TABLE: beyond_table(within, runs, [beyond, strangers])},
-    )
-    answered = {"configuration": held_out, "extrapolation": beyond}
-    return bundle, {name: rows for name, rows in answered.items() if len(rows)}
+    held_out = held_out_of_each_kind(runs, options, seed)
+    bundle = bounded(uncalibrated_memory_bundle(runs, options), runs, held_out, options.widening)
+    return bundle, {name: rows for name, rows in held_out.items() if name != KIN and len(rows)}
+
+
+def held_out_of_each_kind(
+    runs: pd.DataFrame, options: QuadraticOptions, seed: int
+) -> dict[str, pd.DataFrame]:
+    """Return what `held_out_memory` gives by ``configuration``, by size and without kin."""
+    folds = {
+        "configuration": memory_configuration_folds(runs, options.folds, seed),
+        "extrapolation": extrapolation_folds(runs),
+        KIN: kin_folds(runs, options.folds, seed),
+    }
+    return {name: held_out_memory(runs, made, options) for name, made in folds.items()}
+
+
+def bounded(
+    bundle: Bundle, runs: pd.DataFrame, held_out: Mapping[str, pd.DataFrame], widening: Widening
+) -> Bundle:
+    """Return a fitted quadratic with the intervals that held-out answers give.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Fitted on `runs`.
+    runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+    held_out : mapping of str to DataFrame
+        As `held_out_of_each_kind`.
+    widening : Widening
+    """
+    rows = held_out["configuration"]
+    groups = large_groups(runs.iloc[rows.index], rows["value"].to_numpy(np.float64))
+    within = calibration(log_residuals(rows), groups, outside=DEFAULT_OUTSIDE, smallest=MIN_ROWS)
+    beyond = beyond_table(within, runs, [held_out["extrapolation"], held_out[KIN]], widening)
+    spec = replace(bundle.spec, calibration=within)
+    return replace(bundle, spec=spec, tables={BEYOND_TABLE: beyond})
 
 
 def held_out_memory(
@@ -87,10 +110,10 @@ def held_out_memory(
     Returns
     -------
     DataFrame, indexed by position in `runs`
-        ``value`` (MiB), ``in_domain``, ``kinship``, ``scale`` (see ``Distance``), ``fold`` (what
-        was held out) and ``peak`` (MiB, measured).
+        ``value`` (MiB), ``in_domain``, ``kinship``, ``share`` and ``log_ratio`` (see
+        ``Distance``), ``fold`` (what was held out) and ``peak`` (MiB, measured).
     """
-    columns = ["value", "in_domain", "kinship", "scale", "fold", "peak"]
+    columns = ["value", "in_domain", "kinship", "share", "log_ratio", "fold", "peak"]
     parts = [pd.DataFrame(columns=columns)]
     for fold in folds:
         bundle = uncalibrated_memory_bundle(runs.iloc[fold.train], options)
@@ -99,13 +122,9 @@ def held_out_memory(
         value, near = answers_mib(bundle, rows), nearest_kinship(asked, bundle.spec.features)
         far = distance(bundle, rows, value)
         within = far.within & (near == EXACT)
-        part = {"value": value, "in_domain": within, "kinship": effective_kinship(near, far)}
-        parts.append(
-            pd.DataFrame(
-                part | {"scale": far.scale, "fold": fold.name, "peak": asked[PEAK]},
-                index=asked.index,
-            )
-        )
+        answered = (value, within, effective_kinship(near, far), far.share, far.log_ratio)
+        part = dict(zip(columns, (*answered, fold.name, asked[PEAK]), strict=True))
+        parts.append(pd.DataFrame(part, index=asked.index))
     return pd.concat(parts[1:] or parts).sort_index(kind="stable")
 
 
@@ -125,7 +144,10 @@ def kin_folds(runs: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
 
 
 def beyond_table(
-    within: Calibration, runs: pd.DataFrame, answered: Sequence[pd.DataFrame]
+    within: Calibration,
+    runs: pd.DataFrame,
+    answered: Sequence[pd.DataFrame],
+    widening: Widening,
 ) -> pd.DataFrame:
     """Return how wide bounds are beyond what was learnt, by kinship; see ``memory_beyond``.
 
@@ -135,18 +157,18 @@ def beyond_table(
     runs : DataFrame, ``data.schemas.MEMORY_RUNS``
     answered : sequence of DataFrame
         As `held_out_memory`.
+    widening : Widening
 
     Returns
     -------
-    DataFrame of shape (5, 3)
-        ``kinship``, ``lower`` and ``upper``; a kinship that too few held-out runs had is at least
-        as wide as every nearer one.
+    DataFrame of shape (5, 5)
+        ``kinship``, ``lower``, ``upper`` and the fields of `widening`; a kinship that too few
+        held-out runs had is at least as wide as every nearer one.
     """
-    scaled = {
-        kinship: np.concatenate([_scaled(within, runs, rows, kinship) for rows in answered])
-        for kinship in BEYOND
-    }
-    return pd.DataFrame(_widths(scaled))
+    parts = [_scaled(within, runs, rows, widening) for rows in answered]
+    found = pd.concat(parts)
+    scaled = {kinship: found[found.index == kinship].to_numpy(np.float64) for kinship in BEYOND}
+    return pd.DataFrame(_widths(scaled)).assign(**asdict(widening))
 
 
 def large_groups(runs: pd.DataFrame, answers: Floats) -> list[pd.Series]:
@@ -167,15 +189,16 @@ def log_residuals(estimates: pd.DataFrame) -> Floats:
     return np.asarray(np.log(peak / estimates["value"].to_numpy(np.float64)), dtype=np.float64)
 
 
-def _scaled(within: Calibration, runs: pd.DataFrame, rows: pd.DataFrame, kinship: str) -> Floats:
-    outside = rows[(rows["kinship"] == kinship) & ~rows["in_domain"].astype("bool")]
-    if outside.empty:
-        return np.empty(0)
+def _scaled(
+    within: Calibration, runs: pd.DataFrame, rows: pd.DataFrame, widening: Widening
+) -> pd.Series:
+    """Return the residuals of rows beyond as shares of their unit widths, by kinship."""
+    outside = rows[~rows["in_domain"].astype("bool")]
     value = outside["value"].to_numpy(np.float64)
     quantiles = within_quantiles(within, runs.iloc[outside.index], value)
-    scale = outside["scale"].to_numpy(np.float64)
-    found = log_residuals(outside) / unit_widths(quantiles, outside["kinship"], scale)
-    return np.asarray(found, dtype=np.float64)
+    far = (outside[name].to_numpy(np.float64) for name in ("share", "log_ratio"))
+    units = unit_widths(quantiles, outside["kinship"], widening.scale(*far))
+    return pd.Series(log_residuals(outside) / units, index=outside["kinship"].astype("str"))
 
 
 def _widths(scaled: Mapping[str, Floats]) -> list[dict[str, object]]:

@@ -1,6 +1,6 @@
 """Fit the quadratic of GPU memory: sizes and products of two sizes, none of them counted down."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from pipelines.registering.model_spec import filled_spec
 from serving.forest.compiled import compiled
 from serving.inference.bundle import Bundle, Floats
 from serving.inference.memory import SMALLEST_MIB
+from serving.inference.memory_beyond import Widening
 
 NAME = "colocast-memory"
 PEAK = "gpu_mem_peak_mib"
@@ -44,10 +45,12 @@ class QuadraticOptions:
         Ridge penalty, where a column's mean square and the mean weight of a row are 1.
     folds : int
         Of the calibration.
+    widening : Widening
     """
 
     alpha: float = 1e-3
     folds: int = 5
+    widening: Widening = field(default_factory=Widening)
 
 
 def uncalibrated_memory_bundle(runs: pd.DataFrame, options: QuadraticOptions) -> Bundle:

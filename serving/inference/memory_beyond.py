@@ -1,6 +1,6 @@
 """How far beyond what the memory model learnt a question lies, and how wide its bounds are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,30 @@ UNSEEN = "unseen"
 BEYOND = (*KINSHIPS, UNSEEN)
 """The rows of that table."""
 
-PER_SHARE = 3.0  # a bound is so many times wider where all of the answer is extrapolated
-PER_LOG_RATIO = 1.0  # and by so much for each factor of e beyond the learnt range
 MOST_SHARE, MOST_LOG_RATIO = 0.6, 3.0
 WIDEST = np.log(8.0)  # of a stranger: a factor of eight says no more than that nothing is known
 NARROWEST = 0.01  # half an interval on a logarithm: no constant is known better
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """How bounds grow with the distance from what was learnt, before calibration.
+
+    Attributes
+    ----------
+    per_share : float, >= 0
+        By so many times where all of the answer is extrapolated.
+    per_log_ratio : float, >= 0
+        And by so many for each factor of e beyond the learnt range.
+    """
+
+    per_share: float = 3.0
+    per_log_ratio: float = 1.0
+
+    def scale(self, share: Floats, log_ratio: Floats) -> Floats:
+        """Return how much wider intervals are than those of rows within; shape (n,), >= 1."""
+        by_share = self.per_share * np.minimum(share, MOST_SHARE)
+        return 1 + by_share + self.per_log_ratio * np.minimum(log_ratio, MOST_LOG_RATIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +48,18 @@ class Distance:
     ----------
     within : array of shape (n,), bool
         Whether it does not: every known term lies in the range of the row's own groups.
-    scale : array of shape (n,), float64, >= 1
-        How much wider its interval is than that of a row within, before calibration.
+    share : array of shape (n,), float64, >= 0
+        Of the answer, what the model adds for what lies beyond: its difference to the answer for
+        the nearest learnt row.
+    log_ratio : array of shape (n,), float64, >= 0
+        Logarithm of the largest ratio by which a term lies beyond its range.
     unseen : array of shape (n,), bool
         Whether it has a part that no learnt row of its groups had at all, such as a second GPU.
     """
 
     within: NDArray[np.bool_]
-    scale: Floats
+    share: Floats
+    log_ratio: Floats
     unseen: NDArray[np.bool_]
 
 
@@ -53,11 +76,10 @@ def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
 
     Notes
     -----
-    Two measures count: the share of the answer that the model adds for what lies beyond (its
-    difference to the answer for the nearest learnt row), and the logarithm of the largest ratio
-    by which a term lies beyond its range, for terms of which the model has learnt no effect.
-    Widening intervals by a measured difficulty: Papadopoulos, Vovk and Gammerman, "Regression
-    Conformal Prediction with Nearest Neighbours", JAIR 2011.
+    Two measures count: the share of the answer that is extrapolated, and the largest ratio, for
+    terms of which the model has learnt no effect. Widening intervals by a measured difficulty:
+    Papadopoulos, Vovk and Gammerman, "Regression Conformal Prediction with Nearest Neighbours",
+    JAIR 2011.
     """
     names = list(bundle.spec.features)
     values = rows[names].to_numpy(np.float64)
@@ -73,9 +95,8 @@ def distance(bundle: Bundle, rows: pd.DataFrame, answers: Floats) -> Distance:
         change = answers[outside] - bundle.predict(nearest)
         share[outside] = np.abs(change) / answers[outside]
         ratio[outside] = _log_ratio(asked, low, high)
-    scale = 1 + PER_SHARE * np.minimum(share, MOST_SHARE)
     unseen = ((values > 0) & (np.isnan(high) | (high <= 0))).any(axis=1)
-    return Distance(within, scale + PER_LOG_RATIO * np.minimum(ratio, MOST_LOG_RATIO), unseen)
+    return Distance(within, share, ratio, unseen)
 
 
 def effective_kinship(near: pd.Series, far: Distance) -> pd.Series:
@@ -92,7 +113,8 @@ def widened(
     ----------
     bundle : Bundle
         Its table ``beyond`` holds, for each kinship, the calibrated quantiles of residuals that
-        were divided by what `unit_widths` gives; without it the factor ``outside`` counts.
+        were divided by what `unit_widths` gives, and the ``Widening`` that this was done with;
+        without it the factor ``outside`` counts.
     quantiles : array of shape (n, 2), float64
         Lower and upper quantile of each row, were it within.
     near : Series of str, length n
@@ -113,12 +135,25 @@ def widened(
     near = effective_kinship(near, far)
     factors = table.set_index("kinship")[["lower", "upper"]].reindex(list(BEYOND))
     wide = factors.loc[near.to_numpy()].to_numpy(np.float64)
-    wide = wide * unit_widths(quantiles, near, far.scale)[:, None]
+    scale = known_widening(table).scale(far.share, far.log_ratio)
+    wide = wide * unit_widths(quantiles, near, scale)[:, None]
     strange = (near != EXACT).to_numpy()[:, None]
     wide = np.where(strange, np.clip(wide, -WIDEST, WIDEST), wide)
     low = np.where(within, quantiles[:, 0], np.minimum(quantiles[:, 0], wide[:, 0]))
     high = np.where(within, quantiles[:, 1], np.maximum(quantiles[:, 1], wide[:, 1]))
     return np.column_stack([low, high]), within
+
+
+def known_widening(table: pd.DataFrame) -> Widening:
+    """Return the widening in a table ``beyond``, the usual one where it has none.
+
+    Examples
+    --------
+    >>> known_widening(pd.DataFrame({"per_share": [1.0], "per_log_ratio": [2.0]}))
+    Widening(per_share=1.0, per_log_ratio=2.0)
+    """
+    names = [field.name for field in fields(Widening) if field.name in table]
+    return Widening(**{name: float(table[name].iloc[0]) for name in names})
 
 
 def unit_widths(quantiles: Floats, near: pd.Series, scale: Floats) -> Floats:
