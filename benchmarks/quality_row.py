@@ -1,7 +1,7 @@
 """One line of the table of prediction quality: what was found beside what was to be reached."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isnan
 
 COVERAGE, COVERAGE_OFF, WORST = 0.90, 0.02, 0.80
@@ -36,28 +36,14 @@ class Row:
     baseline: float | None = None
 
 
-def at_least(  # noqa: PLR0913, PLR0917 - one argument a column of the table
-    what: str,
-    value: float,
-    target: float,
-    command: str,
-    unit: str = "R²",
-    baseline: float | None = None,
-) -> Row:
-    """Return a row whose target is a lower limit."""
-    return Row(what, value, unit, target, value >= target, command, baseline)
+def at_least(row: Row, target: float) -> Row:
+    """Return a plain row with a target that is a lower limit."""
+    return replace(row, target=target, holds=row.value >= target)
 
 
-def at_most(  # noqa: PLR0913, PLR0917 - one argument a column of the table
-    what: str,
-    value: float,
-    target: float,
-    command: str,
-    unit: str,
-    baseline: float | None = None,
-) -> Row:
-    """Return a row whose target is an upper limit."""
-    return Row(what, value, unit, target, value <= target, command, baseline)
+def at_most(row: Row, target: float) -> Row:
+    """Return a plain row with a target that is an upper limit."""
+    return replace(row, target=target, holds=row.value <= target)
 
 
 def plain(what: str, value: float, unit: str, command: str, baseline: float | None = None) -> Row:
@@ -81,7 +67,7 @@ def interval_rows(what: str, found: Mapping[str, object], command: str) -> Itera
     yield Row(f"{what}, coverage of the 90 % interval", share, "share", COVERAGE, near, command)
     if found.get("coverage_90_worst") is not None:
         worst = number(found, "coverage_90_worst")
-        yield at_least(f"{what}, coverage, worst tenth", worst, WORST, command, "share")
+        yield at_least(plain(f"{what}, coverage, worst tenth", worst, "share", command), WORST)
     if found.get("error_outside") is not None:
         outside = 1 - number(found, "in_domain_share")
         yield plain(f"{what}, rows outside what was learnt", outside, "share", command)
@@ -108,7 +94,7 @@ def row_facts(row: Row) -> dict[str, object]:
     Examples
     --------
     >>> import numpy as np
-    >>> facts = row_facts(at_least("pairs", np.float64("nan"), 0.9, ""))
+    >>> facts = row_facts(at_least(plain("pairs", np.float64("nan"), "R²", ""), 0.9))
     >>> facts["value"], facts["holds"]
     (None, False)
     """
@@ -129,7 +115,7 @@ def row_text(row: Row) -> str:
 
     Examples
     --------
-    >>> row_text(at_least("pairs", 0.91, 0.9, "colocast evaluate", baseline=0.4))
+    >>> row_text(at_least(plain("pairs", 0.91, "R²", "colocast evaluate", 0.4), 0.9))
     '   0.9100 R²      0.9 reached      0.4000  pairs'
     >>> row_text(plain("pairs, MAE", 0.05, "", "colocast evaluate"))
     '   0.0500           -                  -  pairs, MAE'

@@ -35,11 +35,8 @@ def demand_quality(folder: Path) -> Iterator[Row]:
         split = str(found["split"])
         what = f"demand, GPUMemNet, {split}"
         baseline = number(found, "baseline_r2")
-        if split.endswith("sm_active_mean"):
-            r2 = number(found, "r2")
-            yield at_least(what, r2, REACH_SM_ACTIVE, command, baseline=baseline)
-        else:
-            yield plain(what, number(found, "r2"), "R²", command, baseline)
+        row = plain(what, number(found, "r2"), "R²", command, baseline)
+        yield at_least(row, REACH_SM_ACTIVE) if split.endswith("sm_active_mean") else row
         yield from interval_rows(what, found, command)
 
 
@@ -47,9 +44,12 @@ def _memory_rows(name: str, found: Mapping[str, object], command: str) -> Iterab
     split = str(found["split"])
     what, target = f"{name}, {split}", REACH_R2[split.split(":", maxsplit=1)[0]]
     baseline = number(found, "baseline_r2")
-    yield at_least(what, number(found, "r2"), target, command, baseline=baseline)
+    yield at_least(plain(what, number(found, "r2"), "R²", command, baseline), target)
     under, margin = number(found, "under_rate"), number(found, "upper_margin_median")
-    yield at_most(f"{what}, more than 5 % above the bound", under, REACH_UNDER, command, "share")
-    yield at_most(f"{what}, bound above the answer (median)", margin, REACH_MARGIN, command, "")
+    above = plain(f"{what}, more than 5 % above the bound", under, "share", command)
+    yield at_most(above, REACH_UNDER)
+    yield at_most(
+        plain(f"{what}, bound above the answer (median)", margin, "", command), REACH_MARGIN
+    )
     yield plain(f"{what}, a forest instead", number(found, "reference_forest_r2"), "R²", command)
     yield from interval_rows(what, found, command)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from benchmarks.quality_choice import score
-from benchmarks.quality_row import at_least, at_most, interval_rows, row_facts, row_text
+from benchmarks.quality_row import at_least, at_most, interval_rows, plain, row_facts, row_text
 
 
 @pytest.mark.parametrize(
     ("row", "holds"),
     [
-        (at_least("pairs", 0.90, 0.9, "colocast"), True),
-        (at_least("pairs", float("nan"), 0.9, "colocast"), False),
-        (at_most("pairs", 0.04, 0.035, "colocast", ""), False),
+        (at_least(plain("pairs", 0.90, "R²", "colocast"), 0.9), True),
+        (at_least(plain("pairs", float("nan"), "R²", "colocast"), 0.9), False),
+        (at_most(plain("pairs", 0.04, "", "colocast"), 0.035), False),
     ],
 )
 def test_a_goal_is_reached_or_missed_and_unknown_is_missed(row, holds):
@@ -49,5 +49,5 @@ def test_what_exceeds_a_target_makes_up_for_nothing():
 
 
 def test_rows_of_numpys_numbers_can_be_stored():
-    row = at_most("pairs", np.float64(0.04), 0.035, "", "", np.float64("nan"))
+    row = at_most(plain("pairs", np.float64(0.04), "", "", np.float64("nan")), 0.035)
     assert json.loads(json.dumps(row_facts(row), allow_nan=False))["holds"] is False
