@@ -27,12 +27,15 @@ class Judged:
         ``value``, ``lower``, ``upper``, ``observed`` (> 0 where `is_ratio`) and ``group`` (str).
     is_ratio : bool
         Whether errors are in proportion, and so drawn as a logarithm.
+    grouped_by : str
+        What a ``group`` is.
     """
 
     split: str
     unit: str
     rows: pd.DataFrame
     is_ratio: bool = True
+    grouped_by: str = "family"
 
 
 RUNTIME = "runtime (s)"

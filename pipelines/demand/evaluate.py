@@ -6,7 +6,7 @@ import pandas as pd
 
 from data.errors import SettingError
 from pipelines.demand.fit import DemandOptions, calibrated_demand_bundle, measured_signals
-from pipelines.demand.metrics import demand_rows
+from pipelines.demand.metrics import demand_rows, named_with_unit
 from pipelines.judged import GIVEN, Judged, Keep, checked_splits, dropped, given_fold
 from pipelines.progress import progress
 from pipelines.splits import Fold, memory_configuration_folds, memory_family_folds
@@ -116,7 +116,7 @@ def _kept(
             keep(
                 Judged(
                     f"{split}:{signal.name}",
-                    signal.name,
+                    named_with_unit(signal.name),
                     named.reset_index(drop=True),
                     is_ratio=False,
                 )

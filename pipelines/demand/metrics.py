@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from data.domain import RATIO_SIGNALS
 from pipelines.judged import worst_coverage
 from pipelines.metrics import abstention, best_baseline, estimate_metrics
 
@@ -17,6 +18,17 @@ ALL_NAMES = (
     "coverage_90_worst",
     "baseline_r2",
 )
+
+
+def named_with_unit(signal: str) -> str:
+    """Return a signal's name with its unit, where the name does not end in it.
+
+    Examples
+    --------
+    >>> named_with_unit("sm_active_mean"), named_with_unit("gpu_mem_peak_mib")
+    ('sm_active_mean (ratio)', 'gpu_mem_peak_mib')
+    """
+    return f"{signal} (ratio)" if signal.rsplit("_", 1)[0] in RATIO_SIGNALS else signal
 
 
 def demand_rows(

@@ -15,7 +15,7 @@ from pipelines.demand.fit import (
     measured_signals,
     scaled_residuals,
 )
-from pipelines.demand.metrics import demand_rows
+from pipelines.demand.metrics import demand_rows, named_with_unit
 from pipelines.registering import figures
 from pipelines.registering.report import (
     TrainingReport,
@@ -121,7 +121,7 @@ def _signal_figures(signal: Signal, rows: pd.DataFrame, families: pd.Series) -> 
     errors = scaled_residuals(rows, signal)
     return {
         f"predicted_{signal.name}.png": figures.predicted_against_measured(
-            rows, families, title, signal.name
+            rows, families, title, named_with_unit(signal.name)
         ),
         f"residuals_{signal.name}.png": figures.residuals_by_family(
             errors, families, title, "measured - predicted, in standard deviations of the signal"

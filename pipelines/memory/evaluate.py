@@ -176,7 +176,8 @@ def _kinds(runs: pd.DataFrame) -> pd.Series:
 def _judged(split: str, rows: pd.DataFrame, runs: pd.DataFrame) -> Judged:
     part = runs.iloc[rows.index]
     judged = rows.assign(observed=part[PEAK].to_numpy(), group=_kinds(part).to_numpy())
-    return Judged(split, "memory (MiB)", judged.reset_index(drop=True))
+    rows = judged.reset_index(drop=True)
+    return Judged(split, "memory (MiB)", rows, grouped_by="framework and family")
 
 
 def _answers(runs: pd.DataFrame, fold: Fold, options: QuadraticOptions, seed: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from mlflow.entities import Metric, Param
 from mlflow.utils.time import get_current_time_millis
 
 from data.settings import Settings
-from pipelines.judged import RUNTIME, Judged
+from pipelines.judged import GIVEN, RUNTIME, Judged
 from pipelines.registering import figures, score_figures
 from pipelines.registering.errors import registry_errors
 from pipelines.registering.mlflow_evaluation import evaluated_by_mlflow
@@ -27,6 +27,15 @@ EXPERIMENT = "colocast-evaluation"
 LEVEL = 0.9
 TINY = 1e-9
 MOST_METRICS = 1000  # that MLflow takes at once
+HELD_OUT = {
+    "pair": "pairs of profiled jobs",
+    "family_pair": "pairs of families",
+    "configuration": "configurations",
+    "family": "families",
+    "extrapolation": "each fifth of the sizes",
+    GIVEN: "the given test set",
+}
+"""What each way of holding out keeps from the model, in titles."""
 _SQLITE = "sqlite:///"
 MODEL_TAG, NAME_TAG = "colocast.model", "mlflow.runName"
 
@@ -84,14 +93,14 @@ def log_evaluation(settings: Settings, found: Evaluation) -> str:
     return run_id
 
 
-def drawn(rows: Rows, judged: Sequence[Judged]) -> dict[str, bytes]:
+def drawn(found: Evaluation) -> dict[str, bytes]:
     """Return the pictures of an evaluation, file name to PNG."""
-    own, is_log = _own(rows), any(one.unit == RUNTIME for one in judged)
+    own, is_log = _own(found.rows), any(one.unit == RUNTIME for one in found.judged)
     pictures = {
-        "scores.png": score_figures.scores(own, is_log=is_log),
-        "intervals.png": score_figures.intervals(own, LEVEL),
+        "scores.png": score_figures.scores(own, f"{found.model}: how much is told", is_log=is_log),
+        "intervals.png": score_figures.intervals(own, LEVEL, f"{found.model}: what intervals hold"),
     }
-    for one in judged:
+    for one in found.judged:
         pictures |= _of_split(one)
     return pictures
 
@@ -111,13 +120,13 @@ def _log(client: MlflowClient, run_id: str, found: Evaluation) -> None:
     with tempfile.TemporaryDirectory(prefix="colocast-") as folder:
         (Path(folder) / "rows.json").write_text(json.dumps(list(found.rows), indent=1))
         (Path(folder) / "figures").mkdir()
-        for name, png in drawn(found.rows, found.judged).items():
+        for name, png in drawn(found).items():
             (Path(folder) / "figures" / name).write_bytes(png)
         client.log_artifacts(run_id, folder)
 
 
 def _of_split(one: Judged) -> dict[str, bytes]:
-    rows, groups = one.rows, one.rows["group"].astype("str")
+    rows, groups = one.rows, one.rows["group"].astype("str").rename(one.grouped_by)
     name = _allowed(one.split).replace("/", "_").replace(" ", "_")
     title = _title(one)
     unit = "log(measured / predicted)" if one.is_ratio else "measured - predicted"
@@ -138,7 +147,9 @@ def _own(rows: Rows) -> Rows:
 def _title(one: Judged) -> str:
     if one.unit == RUNTIME:
         return f"runtime, {one.split}: by what had finished before"
-    return f"{one.unit}, {one.split.partition(':')[0]} held out"
+    asked, _, measured = one.split.partition(":")[0].partition("_k")
+    after = f", {measured} of each one's pairs measured" if measured else ""
+    return f"{one.unit.partition(' (')[0]}, held out: {HELD_OUT.get(asked, asked)}{after}"
 
 
 def _predicted_against_measured(one: Judged, title: str) -> bytes:

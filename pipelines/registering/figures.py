@@ -17,6 +17,7 @@ MOST_NAMED = 9  # colours that can still be told apart; the rest are grey "other
 MOST_CELLS = 40  # rows and columns of a heat map that can still be read
 MOST_FEATURES = 20
 OTHERS = "others"
+LEGEND_LETTERS = 20  # of "predicted = measured"
 TINY = 1e-9
 SPLIT_SHARE = "share of the variance that splits on it removed"
 
@@ -36,8 +37,12 @@ def predicted_against_measured(
     noise_sd : float
         Relative noise of a measurement; twice it is drawn as a band around the identity.
     """
-    figure = Figure(figsize=(7.2, 5.6), layout="constrained")
+    names = _named(families)
+    # The names stand beside the axes, which stay square: the identity is at 45 degrees.
+    width = 6.6 + 0.085 * max(LEGEND_LETTERS, int(names.str.len().max()))
+    figure = Figure(figsize=(width, 5.6), layout="constrained")
     axes = figure.add_subplot()
+    axes.set_box_aspect(1)
     low = float(estimates[["value", "observed"]].min().min()) / 1.08
     high = max(float(estimates[["value", "observed"]].max().max()) * 1.08, low + TINY)
     line = np.array([low, high])
@@ -46,7 +51,7 @@ def predicted_against_measured(
         label = f"noise (±2 × {noise_sd:.1%})"
         axes.fill_between(line, line / band, line * band, color="0.8", label=label)
     axes.plot(line, line, color="black", linewidth=1, label="predicted = measured")
-    for name, rows in estimates.groupby(_named(families).to_numpy(), sort=True):
+    for name, rows in estimates.groupby(names.to_numpy(), sort=True):
         family = str(name)
         colour = "0.5" if family == OTHERS else None
         axes.scatter(rows["observed"], rows["value"], s=12, alpha=0.6, label=family, color=colour)
@@ -102,6 +107,7 @@ def coverage_by_group(
     ----------
     covered : array of shape (n,), bool
     groups : Series of str, length n
+        Its name, if it has one, is what the other axis is called.
     level : float
         Promised coverage, drawn as a line.
     title : str
@@ -115,7 +121,8 @@ def coverage_by_group(
         axes.text(1.02, bar.get_y() + bar.get_height() / 2, text, fontsize=8, va="center")
     axes.axvline(level, color="tab:red", linewidth=1)
     xlabel = f"share inside the interval (red line: {level:.0%}, as promised)"
-    axes.set(title=title, xlabel=xlabel, xlim=(0, 1.25))
+    ylabel = str(groups.name or "family")
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xlim=(0, 1.25))
     axes.set_xticks(np.linspace(0, 1, 6))
     return png(figure)
 

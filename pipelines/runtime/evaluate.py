@@ -105,7 +105,7 @@ def _judged(split: str, jobs: pd.DataFrame, answer: pd.DataFrame, features: pd.D
         observed=np.maximum(jobs["runtime_s"].to_numpy(np.float64), FLOOR_S),
         group="user with " + history_groups(features) + " finished",
     )
-    return Judged(split, RUNTIME, rows.reset_index(drop=True))
+    return Judged(split, RUNTIME, rows.reset_index(drop=True), grouped_by="history")
 
 
 def _add_gains(rows: list[Row], jobs: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:

@@ -74,7 +74,7 @@ def test_mlflows_own_evaluator_judges_every_split_on_the_same_run(settings, judg
 
 
 def test_every_split_is_drawn_three_times_beside_the_scores(judged):
-    pictures = drawn(ROWS, [judged])
+    pictures = drawn(Evaluation("memory", ROWS, [judged], {}))
     assert set(pictures) == {
         *("scores.png", "intervals.png", "predicted_configuration.png"),
         *("residuals_configuration.png", "coverage_configuration.png"),
@@ -85,10 +85,11 @@ def test_every_split_is_drawn_three_times_beside_the_scores(judged):
 def test_of_runtimes_the_model_is_drawn_and_not_its_baselines(judged, monkeypatch):
     shown = []
     monkeypatch.setattr(
-        score_figures, "scores", lambda rows, is_log: shown.append((rows, is_log)) or PNG
+        score_figures, "scores", lambda rows, title, is_log: shown.append((rows, is_log)) or PNG
     )
     rows = [{"split": "all@1h", "n": 60}, {"split": "all@1h/constant", "n": 60}]
-    pictures = drawn(rows, [replace(judged, split="all@1h", unit=RUNTIME)])
+    asked = replace(judged, split="all@1h", unit=RUNTIME)
+    pictures = drawn(Evaluation("runtime", rows, [asked], {}))
     assert shown == [(rows[:1], True)]
     assert "predicted_all_at_1h.png" in pictures
 
