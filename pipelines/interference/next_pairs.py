@@ -1,4 +1,4 @@
-"""Which pairs to measure next: those after which least is left unknown of all the others."""
+"""Which pairs to measure next: those of which least is known, beside what a measurement tells."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -60,9 +60,10 @@ def next_pairs(
 
     Notes
     -----
-    Greedy A-optimal design for a Gaussian process, on the scale of slowdowns: Krause, Singh and
-    Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 2008, with the sum of
-    variances as the criterion.
+    Greedy D-optimal design for a Gaussian process, both directions of a pair at once: the entropy
+    criterion of Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian
+    processes", JMLR 2008. To lower the sum of the variances instead (A-optimal) trusts how
+    effects are shared more than can be learnt from few pairs: see ``docs/results.md``.
     """
     if count < 1:
         raise SettingError(f"the number of pairs must be at least 1, got {count}")
@@ -126,11 +127,12 @@ class _Design:
         return float(np.diag(self.covariance) @ self.weight)
 
     def best(self) -> int:
-        """Return the position of the pair that lowers the error most."""
-        drop = self.weight @ self.covariance**2
-        drop = drop / (np.diag(self.covariance) + self.noise)
-        both = drop[: len(self.is_left)] + drop[len(self.is_left) :]
-        return int(np.argmax(np.where(self.is_left, both, -np.inf)))
+        """Return the position of the pair whose measurement tells most."""
+        n = len(self.is_left)
+        known = np.diag(self.covariance) / self.noise
+        shared = np.diag(self.covariance, n) ** 2 / (self.noise[:n] * self.noise[n:])
+        information = (1 + known[:n]) * (1 + known[n:]) - shared
+        return int(np.argmax(np.where(self.is_left, information, -np.inf)))
 
     def measure(self, at: int) -> None:
         """Take both directions of a pair as measured."""

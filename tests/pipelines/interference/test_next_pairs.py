@@ -53,3 +53,10 @@ def test_nothing_left_to_measure_is_an_empty_answer(labels, table):
 def test_no_pair_asked_for_is_refused(labels, table):
     with pytest.raises(SettingError, match="at least 1, got 0"):
         next_pairs(labels, table, 0, seed=0)
+
+
+def test_a_job_that_was_never_measured_comes_first(labels, table):
+    new = str(labels["job_key"].iloc[0])
+    is_known = (labels[["job_key", "neighbour_key"]] != new).all(axis=1)
+    found = next_pairs(labels[is_known], table, 1, seed=0)
+    assert new in found.loc[0, ["job_key", "neighbour_key"]].tolist()
