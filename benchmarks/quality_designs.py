@@ -12,18 +12,20 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from data.importers import lucid
-from features.effect_kernel import COMPONENT_NAMES, INTERACTION, PHYSICS, PRESSURE, SENSITIVITY
+from features.effect_kernel import INTERACTION, PHYSICS, PRESSURE, SENSITIVITY
 from features.effect_tables import effects_from
 from features.effects import effect_estimates
 from features.pairs import pair_features
 from features.profiles import profiles
 from pipelines.interference.calibration import KINDS, possible_folds
+from pipelines.interference.effects_fit import Sharing
 from pipelines.interference.evaluate import OUTER_FOLDS
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.labelling.audit import audited
@@ -43,11 +45,15 @@ ADDITIVE = tuple(each.name for each in (*SENSITIVITY, *PRESSURE))
 INTERACTING = (*ADDITIVE, PHYSICS, *(each.name for each in INTERACTION))
 EFFECTS: Mapping[str, ForestOptions] = {
     "no effects, a forest alone": replace(OPTIONS, scale="identity"),
-    "of job and family, additive": replace(OPTIONS, shared=OF_JOBS),
-    "additive": replace(OPTIONS, shared=ADDITIVE),
-    "additive, and physics": replace(OPTIONS, shared=(*ADDITIVE, PHYSICS)),
-    "additive, physics, interactions": replace(OPTIONS, shared=INTERACTING),
-    "all (shipped)": replace(OPTIONS, shared=COMPONENT_NAMES),
+    "of job and family, additive": replace(OPTIONS, sharing=Sharing(OF_JOBS)),
+    "additive": replace(OPTIONS, sharing=Sharing(ADDITIVE)),
+    "additive, and physics": replace(OPTIONS, sharing=Sharing((*ADDITIVE, PHYSICS))),
+    "additive, physics, interactions": replace(OPTIONS, sharing=Sharing(INTERACTING)),
+    "all (shipped)": OPTIONS,
+}
+SCALES: Mapping[str, ForestOptions] = {
+    "profiles alike over 0.3": replace(OPTIONS, sharing=Sharing(signal_scale=0.3)),
+    "profiles alike over 0.5 (shipped)": OPTIONS,
 }
 WEIGHTS = {"0": 0.0, f"{NEW_WEIGHT} (shipped)": NEW_WEIGHT, "1": 1.0}
 
@@ -87,12 +93,14 @@ def chosen(data: InterferenceData, fold: Fold, split: str, answers: Answers) -> 
     return asked.assign(**{CHOSEN: asked[best]})
 
 
-def by_effects(data: InterferenceData, fold: Fold) -> pd.DataFrame:
-    """Return answers of the whole model with some of the effects, or without any."""
+def by_options(
+    data: InterferenceData, fold: Fold, designs: Mapping[str, ForestOptions]
+) -> pd.DataFrame:
+    """Return answers of the whole model by each of some designs."""
     asked = data.labels.iloc[fold.test]
     told = {
         name: np.log(slowdown_estimates(_fitted(data, fold, options), asked)["value"].to_numpy())
-        for name, options in EFFECTS.items()
+        for name, options in designs.items()
     }
     return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
 
@@ -110,7 +118,11 @@ def by_weight(data: InterferenceData, fold: Fold) -> pd.DataFrame:
     return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
 
 
-CHOICES: Mapping[str, Answers] = {"effects": by_effects, "weight": by_weight}
+CHOICES: Mapping[str, Answers] = {
+    "effects": partial(by_options, designs=EFFECTS),
+    "scale": partial(by_options, designs=SCALES),
+    "weight": by_weight,
+}
 
 
 def scores(found: pd.DataFrame, name: str) -> tuple[float, float]:

@@ -15,7 +15,7 @@ Names = NDArray[np.str_]
 BUSY_COLUMNS = ("sm_active_mean", "gpu_util_mean")  # GPU utilisation saturates: the last resort
 DRAM_COLUMN = "dram_active_mean"
 MIDDLE = 0.5  # of a signal that no job has; any constant would do
-SIGNAL_SCALE = 0.3  # two profiles this far apart have e^-1/2 of their effect in common
+SIGNAL_SCALE = 0.5  # two profiles this far apart have e^-1/2 of their effect in common
 REDUCED = ("amp", "fp16", "bf16", "fp8", "int8")
 
 
@@ -123,8 +123,14 @@ def effect_jobs(profiles: pd.DataFrame, missing: Stand) -> EffectJobs:
     )
 
 
-def likeness(left: EffectJobs, right: EffectJobs) -> Mapping[str, Floats]:
+def likeness(left: EffectJobs, right: EffectJobs, signal_scale: float) -> Mapping[str, Floats]:
     """Return how alike each job of `left` is to each of `right`, in several senses.
+
+    Parameters
+    ----------
+    left, right : EffectJobs
+    signal_scale : float, > 0
+        How far apart two profiles are (ratio) that have e^-1/2 of their effect in common.
 
     Returns
     -------
@@ -139,7 +145,7 @@ def likeness(left: EffectJobs, right: EffectJobs) -> Mapping[str, Floats]:
     )
     apart = np.subtract.outer(left.busy, right.busy) ** 2
     apart += np.subtract.outer(left.dram, right.dram) ** 2
-    signals = np.exp(-apart / (2 * SIGNAL_SCALE**2))
+    signals = np.exp(-apart / (2 * signal_scale**2))
     batch = np.exp(-(np.subtract.outer(left.log2_batch, right.log2_batch) ** 2) / 2)
     return {
         "any": np.ones_like(job),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from features.effect_jobs import EffectJobs, Floats, likeness, same_gpu
+from features.effect_jobs import SIGNAL_SCALE, EffectJobs, Floats, likeness, same_gpu
 
 Positions = NDArray[np.intp]
 DRAM_ROOM = 0.6  # of device memory's time; two jobs that want more begin to wait
@@ -113,16 +113,19 @@ class EffectKernel:
     noise, idle_noise : float
         Variance of one measurement, and what it grows by when the slowed job alone leaves its
         device wholly idle: such a job waits for the host, which the profile does not show.
+    signal_scale : float, > 0
+        As in `likeness`.
     """
 
     variances: Floats
     transfer: float
     noise: float
     idle_noise: float
+    signal_scale: float = SIGNAL_SCALE
 
     def covariance(self, left: EffectRows, right: EffectRows) -> Floats:
         """Return the covariance of noise-free log slowdowns, shape (n_left, n_right)."""
-        alike = likeness(left.jobs, right.jobs)
+        alike = likeness(left.jobs, right.jobs, self.signal_scale)
         jobs, neighbours = np.ix_(left.job, right.job), np.ix_(left.neighbour, right.neighbour)
         total = self.variances[-1] * (pair_physics(left) @ pair_physics(right).T)
         for name, side in self.sides(alike).items():
@@ -159,9 +162,9 @@ class EffectKernel:
         return self.noise + self.idle_noise * idle**2
 
 
-def parts(left: EffectRows, right: EffectRows) -> Iterator[Floats]:
+def parts(left: EffectRows, right: EffectRows, signal_scale: float) -> Iterator[Floats]:
     """Yield each component with variance 1, in the order of ``COMPONENT_NAMES``."""
-    alike = likeness(left.jobs, right.jobs)
+    alike = likeness(left.jobs, right.jobs, signal_scale)
     jobs, neighbours = np.ix_(left.job, right.job), np.ix_(left.neighbour, right.neighbour)
     for each in COMPONENTS:
         if each.both_ways:

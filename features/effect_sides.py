@@ -57,7 +57,7 @@ class JobEffects:
 def job_effects(learnt: Effects, jobs: EffectJobs) -> JobEffects:
     """Return what `learnt` says of each of `jobs`; equals ``features.effects.effect_estimates``."""
     pull = pull_of_pairs(learnt)
-    alike = likeness(jobs, learnt.rows.jobs)
+    alike = likeness(jobs, learnt.rows.jobs, learnt.kernel.signal_scale)
     transfer = learnt.kernel.transfer
     on_gpu = transfer + (1 - transfer) * same_gpu(jobs, learnt.rows.jobs)
     reach = {name: (left * on_gpu) @ pull for name, left in learnt.kernel.sides(alike).items()}

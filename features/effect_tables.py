@@ -12,7 +12,8 @@ from features.effects import Effects
 
 KERNEL_TABLE, JOBS_TABLE, ROWS_TABLE = "effect_kernel", "effect_jobs", "effect_rows"
 EFFECT_TABLES = (KERNEL_TABLE, JOBS_TABLE, ROWS_TABLE)
-_NUMBERS = ("transfer", "noise", "idle_noise")
+_NUMBERS = ("transfer", "noise", "idle_noise", "signal_scale")
+_BEFORE = {"signal_scale": 0.3}  # of versions that do not say
 _LOG2_BATCH = "log2_batch"
 _TEXTS = ("job_key", "gpu_model", "family", "precision")
 
@@ -54,7 +55,8 @@ def effect_tables(learnt: Effects, missing: Stand) -> dict[str, pd.DataFrame]:
 def effects_from(tables: Mapping[str, pd.DataFrame]) -> tuple[Effects, Stand]:
     """Return the effects and what stands in for missing signals, as `effect_tables` wrote them."""
     kernel_table = tables[KERNEL_TABLE]
-    value = dict(zip(kernel_table["name"], kernel_table["value"].astype("float64"), strict=True))
+    numbers = kernel_table["value"].astype("float64")
+    value = _BEFORE | dict(zip(kernel_table["name"], numbers, strict=True))
     kernel = EffectKernel(
         np.array([value[name] for name in COMPONENT_NAMES]), *(value[name] for name in _NUMBERS)
     )
@@ -70,5 +72,5 @@ def effects_from(tables: Mapping[str, pd.DataFrame]) -> tuple[Effects, Stand]:
     pairs = EffectRows(
         EffectJobs(**columns), rows["job"].to_numpy(np.intp), rows["neighbour"].to_numpy(np.intp)
     )
-    numbers = (rows[name].to_numpy(np.float64) for name in ("log_slowdown", "noise", "pull"))
-    return Effects(kernel, value["mean"], pairs, *numbers), missing
+    measured = (rows[name].to_numpy(np.float64) for name in ("log_slowdown", "noise", "pull"))
+    return Effects(kernel, value["mean"], pairs, *measured), missing

@@ -103,7 +103,7 @@ def effect_estimates(learnt: Effects, rows: EffectRows) -> Floats:
     a product of small matrices and not a pass over the measurements.
     """
     pull = pull_of_pairs(learnt)
-    alike = likeness(rows.jobs, learnt.rows.jobs)
+    alike = likeness(rows.jobs, learnt.rows.jobs, learnt.kernel.signal_scale)
     on_gpu = learnt.kernel.transfer + (1 - learnt.kernel.transfer) * same_gpu(
         rows.jobs, learnt.rows.jobs
     )

@@ -1,13 +1,12 @@
 """Learn how strongly each effect is shared: variances by marginal likelihood."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
-from features.effect_jobs import Floats
+from features.effect_jobs import SIGNAL_SCALE, Floats
 from features.effect_kernel import (
     COMPONENT_NAMES,
     EffectKernel,
@@ -28,6 +27,25 @@ CONSTANT_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """What jobs may share.
+
+    Attributes
+    ----------
+    components : tuple of str
+        Of ``COMPONENT_NAMES``; all others have no variance.
+    signal_scale : float, > 0
+        As in `likeness`.
+    """
+
+    components: tuple[str, ...] = COMPONENT_NAMES
+    signal_scale: float = SIGNAL_SCALE
+
+
+SHARING = Sharing()
+
+
+@dataclass(frozen=True, slots=True)
 class _Stack:
     """The parts of the covariance whose factors are learnt."""
 
@@ -42,7 +60,7 @@ def fitted_effects(
     log_slowdown: Floats,
     groups: Positions,
     seed: int,
-    shared: Sequence[str] = COMPONENT_NAMES,
+    sharing: Sharing = SHARING,
 ) -> Effects:
     """Return the effects in measured pairs.
 
@@ -53,8 +71,7 @@ def fitted_effects(
     groups : intp array of shape (n,)
         Rows measured together; a large sample is thinned by whole groups.
     seed : int
-    shared : sequence of str
-        Which of ``COMPONENT_NAMES`` there may be; all others have no variance.
+    sharing : Sharing
 
     Notes
     -----
@@ -64,8 +81,8 @@ def fitted_effects(
     level = noise_levels(rows, log_slowdown)
     some = _thinned(groups, seed)
     mean = float(log_slowdown.mean())
-    stack = _stack(rows.at(some), log_slowdown[some] - mean, level[some], shared)
-    kernel = _fitted_kernel(stack, shared)
+    stack = _stack(rows.at(some), log_slowdown[some] - mean, level[some], sharing)
+    kernel = _fitted_kernel(stack, sharing)
     return effects(kernel, mean, rows, log_slowdown, kernel.noise_variance(rows) * level)
 
 
@@ -93,7 +110,7 @@ def _thinned(groups: Positions, seed: int) -> Positions:
     return np.flatnonzero(np.isin(groups, names[: int(share * len(names))]))
 
 
-def _fitted_kernel(stack: _Stack, shared: Sequence[str]) -> EffectKernel:
+def _fitted_kernel(stack: _Stack, sharing: Sharing) -> EffectKernel:
     start, low_high = _start(stack)
     found = minimize(
         _objective,
@@ -106,17 +123,16 @@ def _fitted_kernel(stack: _Stack, shared: Sequence[str]) -> EffectKernel:
     )
     factors = np.exp(found.x[:-1])
     variances = np.zeros(len(COMPONENT_NAMES))
-    variances[np.isin(COMPONENT_NAMES, shared)] = factors[:-2]
-    return EffectKernel(variances, float(found.x[-1]), *(float(noise) for noise in factors[-2:]))
+    variances[np.isin(COMPONENT_NAMES, sharing.components)] = factors[:-2]
+    transfer, (noise, idle_noise) = float(found.x[-1]), factors[-2:]
+    return EffectKernel(variances, transfer, float(noise), float(idle_noise), sharing.signal_scale)
 
 
-def _stack(
-    rows: EffectRows, centred: Floats, level: Floats, shared: Sequence[str] = COMPONENT_NAMES
-) -> _Stack:
+def _stack(rows: EffectRows, centred: Floats, level: Floats, sharing: Sharing = SHARING) -> _Stack:
     idle = 1 - rows.jobs.busy[rows.job]
-    named = zip(COMPONENT_NAMES, parts(rows, rows), strict=True)
+    named = zip(COMPONENT_NAMES, parts(rows, rows, sharing.signal_scale), strict=True)
     return _Stack(
-        components=[part for name, part in named if name in shared],
+        components=[part for name, part in named if name in sharing.components],
         noises=[level, idle**2 * level],
         other_gpu=1 - gpu_correlation(rows, rows, 0.0),
         centred=centred,

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
-from features.effect_kernel import COMPONENT_NAMES, EffectKernel
+from features.effect_kernel import EffectKernel
 from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.interference.cold_start import cold_start_table
+from pipelines.interference.effects_fit import SHARING, Sharing
 from pipelines.interference.forest_weight import forest_weights
 from pipelines.labelling.label_effects import LabelEffects, label_effects
 from pipelines.registering.model_spec import filled_spec
@@ -42,8 +43,8 @@ class ForestOptions:
         only; the forest then corrects them.
     folds : int
         Of the calibration, for each kind of novelty.
-    shared : tuple of str
-        Which effects there may be, of ``COMPONENT_NAMES``.
+    sharing : Sharing
+        Of effects.
     """
 
     trees: int = 150
@@ -51,7 +52,7 @@ class ForestOptions:
     max_features: float = 0.4
     scale: Scale = "log"
     folds: int = 5
-    shared: tuple[str, ...] = COMPONENT_NAMES
+    sharing: Sharing = SHARING
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _effects(
 ) -> LabelEffects | None:
     if options.scale != "log":
         return None
-    return label_effects(data.labels, data.profiles, seed, kernel, options.shared)
+    return label_effects(data.labels, data.profiles, seed, kernel, options.sharing)
 
 
 def bundle_kernel(bundle: Bundle) -> EffectKernel | None:

@@ -1,6 +1,6 @@
 """Effects in a table of labels, and what they say of each label from all other pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from features.effect_jobs import Floats, stand
-from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows
+from features.effect_kernel import EffectKernel, EffectRows
 from features.effect_tables import effect_tables
 from features.effects import effects, left_out_estimates
-from pipelines.interference.effects_fit import fitted_effects, noise_levels
+from pipelines.interference.effects_fit import SHARING, Sharing, fitted_effects, noise_levels
 from serving.inference.interference_rows import effect_rows
 
 PAIR = ["job_key", "neighbour_key", "gpu_model"]
@@ -41,7 +41,7 @@ def label_effects(
     profiles: pd.DataFrame,
     seed: int,
     kernel: EffectKernel | None = None,
-    shared: Sequence[str] = COMPONENT_NAMES,
+    sharing: Sharing = SHARING,
 ) -> LabelEffects:
     """Learn the effects of jobs on each other from labels.
 
@@ -54,8 +54,8 @@ def label_effects(
     seed : int
     kernel : EffectKernel, optional
         Learnt from the labels without.
-    shared : sequence of str
-        Which effects there may be, where the kernel is learnt; see `fitted_effects`.
+    sharing : Sharing
+        What may be shared, where the kernel is learnt.
     """
     ordered = labels[PAIR].reset_index(drop=True)
     ordered["log"] = np.log(labels["slowdown"].to_numpy(np.float64))
@@ -66,7 +66,7 @@ def label_effects(
     log_slowdown = pairs["log"].to_numpy(np.float64)
     together = unordered(pairs)
     if kernel is None:
-        learnt = fitted_effects(rows, log_slowdown, together, seed, shared)
+        learnt = fitted_effects(rows, log_slowdown, together, seed, sharing)
     else:
         noise = kernel.noise_variance(rows) * noise_levels(rows, log_slowdown)
         learnt = effects(kernel, float(log_slowdown.mean()), rows, log_slowdown, noise)
