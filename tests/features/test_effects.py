@@ -119,6 +119,15 @@ def test_tables_hold_everything(learnt, profiles):
     assert effect_estimates(again, asked).tolist() == effect_estimates(learnt, asked).tolist()
 
 
+def test_tables_of_older_versions_share_over_the_distance_that_they_were_learnt_with(
+    learnt, profiles
+):
+    tables = effect_tables(learnt, stand(profiles))
+    older = tables["effect_kernel"].query("name != 'signal_scale'")
+    assert effects_from(tables | {"effect_kernel": older})[0].kernel.signal_scale == 0.3
+    assert effects_from(tables)[0].kernel.signal_scale == learnt.kernel.signal_scale
+
+
 def test_a_missing_signal_is_taken_for_the_median(profiles):
     jobs = effect_jobs(profiles, stand(profiles))
     assert jobs.dram[-1] == pytest.approx(profiles["dram_active_mean"].median())

@@ -9,6 +9,7 @@ from features.effect_jobs import effect_jobs, stand
 from features.effect_kernel import COMPONENT_NAMES, EffectRows
 from features.effects import effect_estimates
 from pipelines.interference.effects_fit import (
+    Sharing,
     _objective,
     _prior_mean,
     _stack,
@@ -78,3 +79,12 @@ def test_equal_slowdowns_of_all_pairs_are_no_error():
     rows, z = measured()
     found = fitted_effects(rows, np.zeros_like(z), np.arange(len(z)), seed=0)
     assert effect_estimates(found, rows) == pytest.approx(0, abs=1e-6)
+
+
+def test_effects_that_there_may_not_be_have_no_variance():
+    rows, z = measured()
+    sharing = Sharing(("sensitivity_job", "pressure_job"), signal_scale=0.7)
+    kernel = fitted_effects(rows, z, np.arange(len(z)), 0, sharing).kernel
+    named = dict(zip(COMPONENT_NAMES, kernel.variances, strict=True))
+    assert {name for name, variance in named.items() if variance} == set(sharing.components)
+    assert kernel.signal_scale == 0.7
