@@ -129,7 +129,7 @@ def _of_split(one: Judged) -> dict[str, bytes]:
     rows, groups = one.rows, one.rows["group"].astype("str").rename(one.grouped_by)
     name = _allowed(one.split).replace("/", "_").replace(" ", "_")
     title = _title(one)
-    unit = "log(measured / predicted)" if one.is_ratio else "measured - predicted"
+    unit = "log(measured / predicted)" if one.is_ratio else f"measured - predicted {one.unit}"
     covered = rows["observed"].between(rows["lower"], rows["upper"]).to_numpy()
     return {
         f"predicted_{name}.png": _predicted_against_measured(one, title),

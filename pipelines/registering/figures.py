@@ -86,7 +86,7 @@ def residuals_by_family(residuals: Floats, families: pd.Series, title: str, unit
     figure = Figure(figsize=(7.2, 1.4 + 0.32 * len(order)), layout="constrained")
     axes = figure.add_subplot()
     axes.axvline(0, color="black", linewidth=1)
-    labels = [f"{name} ({len(groups[name])})" for name in order]
+    labels = [f"{name} ({len(groups[name]):,})" for name in order]
     axes.boxplot(
         [groups[name] for name in order],
         orientation="horizontal",
@@ -116,7 +116,7 @@ def coverage_by_group(
     figure = Figure(figsize=(7.2, 1.4 + 0.3 * len(table)), layout="constrained")
     axes = figure.add_subplot()
     bars = axes.barh([str(name) for name in table.index], table["mean"], color="tab:blue")
-    texts = [f"{share:.0%} of {size}" for share, size in table.itertuples(index=False)]
+    texts = [f"{share:.0%} of {size:,}" for share, size in table.itertuples(index=False)]
     for bar, text in zip(bars, texts, strict=True):
         axes.text(1.02, bar.get_y() + bar.get_height() / 2, text, fontsize=8, va="center")
     axes.axvline(level, color="tab:red", linewidth=1)

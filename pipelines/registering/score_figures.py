@@ -39,9 +39,13 @@ def scores(rows: Rows, title: str, *, is_log: bool = False) -> bytes:
         known = [(at, _number(row, name)) for at, row in enumerate(shown) if name in row]
         known = [(at, value) for at, value in known if np.isfinite(value)]
         places, values = [at for at, _ in known], [max(value, LOWEST) for _, value in known]
-        axes.scatter(values, places, marker=mark, s=160, color=colour, label=label, zorder=3)
+        if known:
+            axes.scatter(values, places, marker=mark, s=160, color=colour, label=label, zorder=3)
     text = "R²" if key == "r2" else "R² of logarithms"
-    axes.set(xlabel=f"{text} on held-out rows (below {LOWEST:g}: drawn there)", xlim=(LOWEST, 1.05))
+    axes.set(
+        xlabel=f"{text} on held-out rows (below {LOWEST:g}: drawn there)",
+        xlim=(LOWEST - 0.03, 1.05),
+    )
     axes.axvline(0, color="0.6", linewidth=1)
     return _named(figure, axes, title)
 
@@ -82,7 +86,9 @@ def _named(figure: Figure, axes: Axes, title: str) -> bytes:
 
 def _bars(axes: Axes, rows: Rows, values: Sequence[float], label: str) -> None:
     axes.barh(range(len(rows)), values, color="tab:blue", alpha=0.7, label=label)
-    axes.set_yticks(range(len(rows)), [f"{row['split']} ({row['n']})" for row in rows], fontsize=8)
+    axes.set_yticks(
+        range(len(rows)), [f"{row['split']} ({row['n']:,})" for row in rows], fontsize=8
+    )
     axes.invert_yaxis()
     axes.set_ylabel("split (rows)")
 
