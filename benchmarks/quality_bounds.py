@@ -30,11 +30,11 @@ SEED = 7
 OPTIONS = QuadraticOptions()
 FORMS: Mapping[str, Widening] = {
     "one factor": Widening(0.0, 0.0),
-    "by the share": Widening(3.0, 0.0),
-    "by the ratio": Widening(0.0, 1.0),
+    "by the share": Widening(per_share=3.0, per_log_ratio=0.0),
+    "by the ratio": Widening(per_share=0.0, per_log_ratio=1.0),
     "by both (shipped)": Widening(),
-    "by both, half as steep": Widening(1.5, 0.5),
-    "by both, twice as steep": Widening(6.0, 2.0),
+    "by both, twice as steep": Widening(3.0, 1.0),
+    "by both, four times as steep": Widening(6.0, 2.0),
 }
 CHOSEN = "chosen in every fold"
 

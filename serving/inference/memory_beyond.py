@@ -31,13 +31,17 @@ class Widening:
         And by so many for each factor of e beyond the learnt range.
     """
 
-    per_share: float = 3.0
-    per_log_ratio: float = 1.0
+    per_share: float = 1.5
+    per_log_ratio: float = 0.5
 
     def scale(self, share: Floats, log_ratio: Floats) -> Floats:
         """Return how much wider intervals are than those of rows within; shape (n,), >= 1."""
         by_share = self.per_share * np.minimum(share, MOST_SHARE)
         return 1 + by_share + self.per_log_ratio * np.minimum(log_ratio, MOST_LOG_RATIO)
+
+
+BEFORE = Widening(3.0, 1.0)
+"""Of versions that do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +149,17 @@ def widened(
 
 
 def known_widening(table: pd.DataFrame) -> Widening:
-    """Return the widening in a table ``beyond``, the usual one where it has none.
+    """Return the widening in a table ``beyond``, that of older versions where it has none.
 
     Examples
     --------
     >>> known_widening(pd.DataFrame({"per_share": [1.0], "per_log_ratio": [2.0]}))
     Widening(per_share=1.0, per_log_ratio=2.0)
     """
-    names = [field.name for field in fields(Widening) if field.name in table]
-    return Widening(**{name: float(table[name].iloc[0]) for name in names})
+    names = [field.name for field in fields(Widening)]
+    if not set(names) <= set(table.columns):
+        return BEFORE
+    return Widening(*(float(table[name].iloc[0]) for name in names))
 
 
 def unit_widths(quantiles: Floats, near: pd.Series, scale: Floats) -> Floats:

@@ -100,6 +100,15 @@ def test_bound_widens_with_the_distance(kin_bundle):
     assert within < near < far
 
 
+def test_a_version_says_how_its_bounds_widen_with_the_distance(kin_bundle):
+    far, table = model(4000), kin_bundle.tables["beyond"]
+    level, steep = (
+        replace(kin_bundle, tables={"beyond": table.assign(per_share=by, per_log_ratio=by)})
+        for by in (0.0, 6.0)
+    )
+    assert factor(level, far) < factor(kin_bundle, far) < factor(steep, far)
+
+
 @pytest.mark.parametrize(
     ("structure", "wanted"),
     [
