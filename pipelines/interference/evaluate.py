@@ -225,7 +225,7 @@ def evaluate_given_interference(
 
 
 def _judged(split: str, rows: pd.DataFrame, families: pd.Series, noise: Noise | None) -> Judged:
-    sd = 0.0 if noise is None else float(np.nan_to_num(noise.repeat_sd or 0.0))
+    sd = noise.label_sd if noise and noise.is_measured else 0.0
     named = rows.assign(observed=rows["slowdown"], group=families.astype("str"), noise_sd=sd)
     return Judged(split, "slowdown", named.reset_index(drop=True))
 

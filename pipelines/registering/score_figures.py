@@ -10,6 +10,7 @@ from pipelines.judged import FEWEST
 from pipelines.registering.figures import png
 
 MOST_ROWS = 32
+BASELINE = "baseline_r2"
 LOWEST = -1.0  # R² below is drawn here: how bad does not matter
 
 Rows = Sequence[Mapping[str, object]]
@@ -33,7 +34,7 @@ def scores(rows: Rows, title: str, *, is_log: bool = False) -> bytes:
     figure, axes = _canvas(len(shown))
     _bars(axes, shown, [max(_number(row, key), LOWEST) for row in shown], "the model")
     for name, mark, colour, label in (
-        ("baseline_r2", "|", "tab:red", "best trivial baseline"),
+        (BASELINE, "|", "tab:red", "best trivial baseline"),
         ("ceiling_r2", "|", "black", "highest that noise allows"),
     ):
         known = [(at, _number(row, name)) for at, row in enumerate(shown) if name in row]
@@ -42,10 +43,9 @@ def scores(rows: Rows, title: str, *, is_log: bool = False) -> bytes:
         if known:
             axes.scatter(values, places, marker=mark, s=160, color=colour, label=label, zorder=3)
     text = "R²" if key == "r2" else "R² of logarithms"
-    axes.set(
-        xlabel=f"{text} on held-out rows (below {LOWEST:g}: drawn there)",
-        xlim=(LOWEST - 0.03, 1.05),
-    )
+    lowest = np.nanmin([0.0, *(_number(row, name) for row in shown for name in (key, BASELINE))])
+    axes.set(xlabel=f"{text} on held-out rows (below {LOWEST:g}: drawn there)")
+    axes.set_xlim(max(lowest, LOWEST) - 0.03, 1.05)
     axes.axvline(0, color="0.6", linewidth=1)
     return _named(figure, axes, title)
 
@@ -87,7 +87,7 @@ def _named(figure: Figure, axes: Axes, title: str) -> bytes:
 def _bars(axes: Axes, rows: Rows, values: Sequence[float], label: str) -> None:
     axes.barh(range(len(rows)), values, color="tab:blue", alpha=0.7, label=label)
     axes.set_yticks(
-        range(len(rows)), [f"{row['split']} ({row['n']:,})" for row in rows], fontsize=8
+        range(len(rows)), [f"{row['split']} ({row['n']:,.0f})" for row in rows], fontsize=8
     )
     axes.invert_yaxis()
     axes.set_ylabel("split (rows)")

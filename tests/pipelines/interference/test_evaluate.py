@@ -61,6 +61,12 @@ def test_new_pairs_are_easier_than_new_jobs(rows):
     assert pair["in_domain_share"] > configuration["in_domain_share"]
 
 
+def test_answers_are_kept_with_the_noise_that_was_measured(runs):
+    kept = []
+    evaluate_interference(runs, ["pair"], 0, QUICK, keep=kept.append)
+    assert set(kept[0].rows["noise_sd"]) == {audited(runs).noise.label_sd}
+
+
 def test_unknown_split_is_named(runs):
     with pytest.raises(SettingError, match="found the split 'random', wanted some of pair"):
         evaluate_interference(runs, ["random"], 0, QUICK)
