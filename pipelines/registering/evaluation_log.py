@@ -36,6 +36,8 @@ HELD_OUT = {
     GIVEN: "the given test set",
 }
 """What each way of holding out keeps from the model, in titles."""
+JOBS = {"all": "all jobs", "gpu": "GPU jobs"}
+MOMENTS = {"": "at submission", "start": "at the start", "1h": "after an hour of running"}
 _SQLITE = "sqlite:///"
 MODEL_TAG, NAME_TAG = "colocast.model", "mlflow.runName"
 
@@ -146,7 +148,8 @@ def _own(rows: Rows) -> Rows:
 
 def _title(one: Judged) -> str:
     if one.unit == RUNTIME:
-        return f"runtime, {one.split}: by what had finished before"
+        jobs, _, moment = one.split.partition("@")
+        return f"runtime of {JOBS.get(jobs, jobs)}, asked {MOMENTS.get(moment, moment)}"
     asked, _, measured = one.split.partition(":")[0].partition("_k")
     after = f", {measured} of each one's pairs measured" if measured else ""
     return f"{one.unit.partition(' (')[0]}, held out: {HELD_OUT.get(asked, asked)}{after}"
