@@ -37,10 +37,14 @@ from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.champions import JOBLOG, SEEN, SEQUENCE
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
+from pipelines.retraining.lessons import Lesson
+from pipelines.retraining.once import Once, RowsOnce
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.production import production_runs
 from pipelines.retraining.promotion import Promotions
 from pipelines.retraining.retrainer import CHANGED, Challenge, Duty, Retrainer
+from pipelines.retraining.run_rows import RunMemory
+from pipelines.retraining.speeds import RelativeTimes
 from pipelines.retraining.state import RetrainRules
 from pipelines.retraining.watch import Drift
 from pipelines.retraining.watcher import LessonWatcher
@@ -67,10 +71,15 @@ COMPARED_DAYS = 3.0  # for which the version before a promotion is asked on
 JUDGED = ["promoted_day", "kind", "group", "now", "before"]
 NO_RUNS = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "none")
 NO_JOBS = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
-LESSONS = {
-    "interference": lambda jobs: [InterferenceLesson(NO_RUNS, jobs, SEED)],
-    "runtime": lambda jobs: [RuntimeLesson(NO_JOBS, jobs, SEED)],
-}
+
+
+def lessons() -> Mapping[str, Callable[[FinishedJobs], list[Lesson]]]:
+    """Return what jobs teach each kind, as ``duties`` has it, without anything known before."""
+    runs, rows = RunMemory(), RowsOnce()
+    return {
+        "interference": lambda jobs: [InterferenceLesson(NO_RUNS, jobs, SEED, runs)],
+        "runtime": lambda jobs: [RuntimeLesson(NO_JOBS, jobs, SEED, rows)],
+    }
 
 
 @dataclass(slots=True)
@@ -163,7 +172,8 @@ class Life:
         self.challenges: list[tuple[float, Challenge]] = []
         self.rows: list[dict[str, object]] = []
         self.asked: dict[str, dict[str, float]] = {}
-        duties = {kind: self._duty(kind) for kind in LESSONS}
+        self._times = Once(lambda: RelativeTimes().of)
+        duties = {kind: self._duty(kind, lesson) for kind, lesson in lessons().items()}
         duties["memory"] = Duty(nothing_to_learn)
         self.retrainer = Retrainer(
             self.settings.joblog_url, home / "retrain.json", duties, RetrainRules(),
@@ -175,11 +185,11 @@ class Life:
         self.formers: list[Former] = []
         self.judged: list[dict[str, object]] = []
 
-    def _duty(self, kind: str) -> Duty:
+    def _duty(self, kind: str, lesson: Callable[[FinishedJobs], list[Lesson]]) -> Duty:
         run = RetrainRun(self.settings.tracking_uri, self.settings.artifacts_path)
-        challenger = LessonChallenger(lambda: self.registry, run, LESSONS[kind], shadow_rows=8)
+        challenger = LessonChallenger(lambda: self.registry, run, lesson, shadow_rows=8)
         watcher = LessonWatcher(
-            lambda: self.registry, LESSONS[kind], promotions=Promotions(answered)
+            lambda: self.registry, lesson, promotions=Promotions(answered), times=self._times
         )
 
         def watched(finished: FinishedJobs, since: int):
@@ -280,8 +290,8 @@ class Life:
     def _trained(self):
         finished = self._finished()
         newest = int(finished.sequences[-1])
-        lessons = [lesson for make in LESSONS.values() for lesson in make(finished)]
-        return [pair for lesson in lessons for pair in lesson.trained(newest)]
+        made = [lesson for make in lessons().values() for lesson in make(finished)]
+        return [pair for lesson in made for pair in lesson.trained(newest)]
 
     def _retrain_all(self, who: str) -> None:
         before = time.process_time()
