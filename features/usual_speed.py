@@ -62,16 +62,13 @@ class UsualSpeed:
 
     def normal(self, job: FinishedJob) -> FinishedJob:
         """Return a finished job as it would have been at the usual speed, and learn from it."""
-        return quicker(job, self.slowed(job))
-
-    def slowed(self, job: FinishedJob) -> float:
-        """Return how many times longer than usual a finished job took, and learn from it."""
         models = {segment.gpu_model for segment in job.segments}
         if len(models) != 1:
-            return 1.0
+            return job
         (gpu_model,) = models
         self._observe(job, gpu_model)
-        return self.factor(gpu_model)
+        factor = self.factor(gpu_model)
+        return job if factor == 1.0 else _rescaled(job, factor)
 
     def _observe(self, job: FinishedJob, gpu_model: str) -> None:
         if job.outcome is not Outcome.OK or not job.job_key:
@@ -98,10 +95,7 @@ def at_usual_speed(jobs: Iterable[FinishedJob]) -> list[FinishedJob]:
     return [speed.normal(job) for job in jobs]
 
 
-def quicker(job: FinishedJob, factor: float) -> FinishedJob:
-    """Return a job as if its run had been so many times as fast."""
-    if factor == 1.0:
-        return job
+def _rescaled(job: FinishedJob, factor: float) -> FinishedJob:
     start = job.start_time
 
     def moment(time: float) -> float:

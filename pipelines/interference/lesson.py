@@ -54,9 +54,8 @@ class InterferenceLesson:
         runs = self._runs(finished)
         entries = pd.Series(finished.sequences, index=runs["run_id"], dtype="int64")
         labels = audited(of_shared_jobs(_together(known, runs))).labels
-        labels = labels[labels["run_id"].isin(entries.index)]
-        labels = labels.assign(sequence=labels["run_id"].map(entries)).sort_values("sequence")
-        self._labels = labels.reset_index(drop=True)
+        labels = labels.assign(sequence=labels["run_id"].map(entries)).dropna(subset="sequence")
+        self._labels = labels.sort_values("sequence").reset_index(drop=True)
         self.sequences = self._labels["sequence"].to_numpy(np.int64)
         self.groups = _joined(self._labels, *PAIR)
 

@@ -1,7 +1,7 @@
 """Each finished job as one profiling run, by what it says itself."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 import pandas as pd
@@ -10,7 +10,7 @@ from data.domain import FinishedJob
 from data.placement import STRANGER
 from data.schemas import PROFILING_RUNS, checked
 from features.exposure import WHOLE, Exposure, exposure, lone_neighbour
-from features.usual_speed import UsualSpeed, quicker
+from features.usual_speed import UsualSpeed
 from pipelines.retraining.once import Maker, Once, RowsOnce
 
 LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its signals to describe it
@@ -60,7 +60,7 @@ class RunMemory:
         """Describe finished jobs, in the order of their log; what is known need not be again."""
         seen = self._runs.of(jobs)
         exposures = [found for _, found in seen]
-        usual = [quicker(job, factor) for job, (factor, _) in zip(jobs, seen, strict=True)]
+        usual = [_with_signals(run, job) for (run, _), job in zip(seen, jobs, strict=True)]
         rows = self._rows.of(jobs, lambda start: _rows(usual[start:], exposures[start:]))
         return DescribedRuns(usual, exposures, rows)
 
@@ -91,14 +91,18 @@ def is_mostly_alone(found: Exposure) -> bool:
     return found.exclusive_s >= LEAST_WATCHED * found.runtime_s > 0
 
 
-def _at_usual_speed() -> Maker[tuple[float, Exposure]]:
+def _at_usual_speed() -> Maker[tuple[FinishedJob, Exposure]]:
     speed = UsualSpeed()
 
-    def seen(job: FinishedJob) -> tuple[float, Exposure]:
-        factor = speed.slowed(job)
-        return factor, exposure(quicker(job, factor))
+    def seen(job: FinishedJob) -> tuple[FinishedJob, Exposure]:
+        usual = speed.normal(job)
+        return usual, exposure(usual)
 
     return seen
+
+
+def _with_signals(run: FinishedJob, job: FinishedJob) -> FinishedJob:
+    return run if run.signals is job.signals else replace(run, signals=job.signals)
 
 
 def _rows(jobs: Sequence[FinishedJob], exposures: Sequence[Exposure]) -> pd.DataFrame:
