@@ -97,6 +97,11 @@ class LessonChallenger:
             fresh = [bundle for bundle, _ in trained]
             evidence = compared(lesson, serving, fresh, finished, until)
             decision = verdict(evidence, self.rules)
+            judging = lesson.sequences[lesson.sequences > until]
+            if decision.promote and serving and self.shadow_rows > 0:
+                # It has shown what it is worth; the shadow run judges it with all that is known.
+                until = int(lesson.sequences[-1])
+                trained = lesson.trained(until)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             found = f"not trained: {error}"
@@ -105,7 +110,7 @@ class LessonChallenger:
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
         stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
         newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
-        drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
+        drawn = _drawn(judging, evidence, cause)
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
             return self._registered(registry, stated, Attempt(decision, cause, newest, parent))
 

@@ -16,9 +16,9 @@ from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate import GateRules
 from pipelines.retraining.lessons import Lesson
+from pipelines.retraining.once import Once, RowsOnce
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.promotion import Promotions, ShadowRules
-from pipelines.retraining.once import Once, RowsOnce
 from pipelines.retraining.retrainer import LOG, WATCHED_JOBS, Duty
 from pipelines.retraining.run_rows import RunMemory
 from pipelines.retraining.speeds import RelativeTimes

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.errors import SettingError, shown
-from pipelines.retraining.gate_parts import Judged, Part, parts_found
+from pipelines.retraining.gate_parts import Judged, Part, group_means, parts_found
 
 Floats = NDArray[np.float64]
 NAN = float("nan")  # one object, so that equal verdicts are equal
@@ -24,8 +24,8 @@ class GateRules:
         Fewer rows, or fewer groups of them, decide nothing: the bootstrap of a few groups is
         far too sure of itself.
     coverage_floor : float
-        Least share of rows inside the challenger's interval. Below its nominal 0.9, for a slice
-        of few rows strays from it by chance.
+        Least share inside the challenger's interval, as a mean over groups. Below its nominal
+        0.9, for a slice of few groups strays from it by chance.
     confidence : float
         Of the two-sided bootstrap interval of the mean gain, in (0, 1).
     enough_seen : int
@@ -131,7 +131,7 @@ class Verdict:
     gain, gain_low, gain_high : float
         Mean of champion error minus challenger error, and its bootstrap interval; NaN likewise.
     coverage : float
-        Mean of what was covered; NaN without rows.
+        Mean over groups of what was covered; NaN without rows.
     latency_s, size_bytes, regret : float
         The challenger's ``Costs``.
     champion_latency_s, champion_size_bytes, champion_regret : float
@@ -176,8 +176,8 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     Notes
     -----
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
-    2. Coverage below ``coverage_floor`` where the champion covers more, on all rows or, beyond
-       chance, on a part: keep.
+    2. Coverage below ``coverage_floor`` where the champion covers more, over all groups or,
+       beyond chance, over those of a part: keep.
     3. Too slow, too large, or more scheduling regret: keep.
     4. No champion: promote.
     5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
@@ -206,19 +206,21 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
     _refuse_other_length(names, "groups", len(challenger))
     low, high = _interval(gains, names, rules)
+    unique, which = np.unique(names, return_inverse=True)
     before = evidence.champion_covered
+    before = None if before is None else np.asarray(before, dtype=np.float64)
     compared = Verdict(
         promote=False,
         reason="",
         rows=len(challenger),
-        groups=len(np.unique(names)),
+        groups=len(unique),
         challenger_error=_mean(challenger),
         champion_error=_mean(champion),
         gain=_mean(gains),
         gain_low=low,
         gain_high=high,
-        coverage=_mean(covered),
-        champion_coverage=_mean(None if before is None else np.asarray(before, np.float64)),
+        coverage=_mean(group_means(covered, which)),
+        champion_coverage=_mean(None if before is None else group_means(before, which)),
         latency_s=evidence.challenger_costs.latency_s,
         size_bytes=evidence.challenger_costs.size_bytes,
         regret=evidence.challenger_costs.regret,
@@ -226,7 +228,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         champion_size_bytes=evidence.champion_costs.size_bytes,
         champion_regret=evidence.champion_costs.regret,
     )
-    judged = Judged(gains, covered, names, None if before is None else np.asarray(before))
+    judged = Judged(gains, covered, names, before)
     found = parts_found(evidence.parts, judged, rules.fewest_in_part)
     if found:
         worst = min(found, key=lambda part: 0.0 if isnan(part.gain) else part.gain)
@@ -291,7 +293,7 @@ def _unfit(found: Verdict, rules: GateRules) -> str | None:
     # Where the champion covers even less, keeping it would not help.
     if found.coverage < rules.coverage_floor and not (found.champion_coverage <= found.coverage):
         floor = f"below {rules.coverage_floor:.2f}"
-        return f"coverage {found.coverage:.2f} on {found.rows} rows is {floor}"
+        return f"coverage {found.coverage:.2f} on {found.groups} groups is {floor}"
     return None
 
 
@@ -301,7 +303,7 @@ def _uncovered(parts: Sequence[Part], rules: GateRules) -> str | None:
         if part.coverage_chance(rules.coverage_floor) < chance:
             floor = f"below {rules.coverage_floor:.2f}"
             found = part.coverage.challenger
-            return f"coverage {found:.2f} on {part.rows} rows of {part.name} is {floor}"
+            return f"coverage {found:.2f} on {part.groups} groups of {part.name} is {floor}"
     return None
 
 
@@ -310,7 +312,7 @@ def _loser(found: Verdict, parts: Sequence[Part], rules: GateRules) -> str | Non
     for part in parts:
         is_felt = part.gain < -rules.least_loss * found.champion_error
         if is_felt and part.loss_chance < chance:
-            return f"worse on {part.rows} rows of {part.name}: mean gain {part.gain:.3f}"
+            return f"worse on {part.groups} groups of {part.name}: mean gain {part.gain:.3f}"
     return None
 
 

@@ -59,9 +59,7 @@ class RowsOnce:
         self._jobs: list[FinishedJob] = []
         self._rows = pd.DataFrame()
 
-    def of(
-        self, jobs: Sequence[FinishedJob], make: Callable[[int], pd.DataFrame]
-    ) -> pd.DataFrame:
+    def of(self, jobs: Sequence[FinishedJob], make: Callable[[int], pd.DataFrame]) -> pd.DataFrame:
         """Return the rows of all jobs.
 
         Parameters

@@ -93,7 +93,9 @@ def settled_runs(runs: DescribedRuns, known: pd.DataFrame) -> pd.DataFrame:
     rows = runs.rows
     families = _families(known)
     if families:
-        rows = rows.assign(family=rows["job_key"].map(families).fillna(rows["family"]).astype("str"))
+        rows = rows.assign(
+            family=rows["job_key"].map(families).fillna(rows["family"]).astype("str")
+        )
     if not any(map(_needs_baseline, runs.exposures)):
         return rows
     frames = [frame for frame in (known, rows) if len(frame)]

@@ -59,8 +59,8 @@ class ShadowRules:
         A champion is rolled back if, by these, the version before is better: looked at again and
         again, hence the confidence.
     live_coverage : float
-        It is, too, if it covers less than this share of live jobs, beyond chance, and the
-        version before covers more.
+        It is, too, if it covers less than this share of the groups of live jobs, beyond chance,
+        and the version before covers more.
     """
 
     rows: int = 8
@@ -152,13 +152,13 @@ class Promotions:
 
 def _broken(found: Verdict, rules: ShadowRules) -> str:
     """Return which bound live jobs broke; empty if none."""
-    rows = f"on {found.rows} live rows"
     if found.gain_high < 0:
         error = f"mean error {found.challenger_error:.3f} against {found.champion_error:.3f}"
-        return f"worse than the version before {rows}: {error}"
-    chance = binom.cdf(round(found.coverage * found.rows), found.rows, rules.live_coverage)
+        return f"worse than the version before on {found.rows} live rows: {error}"
+    chance = binom.cdf(round(found.coverage * found.groups), found.groups, rules.live_coverage)
     if found.champion_coverage > found.coverage and chance < (1 - rules.guard.confidence) / 2:
-        return f"coverage {found.coverage:.2f} {rows} is below {rules.live_coverage:.2f}"
+        share = f"coverage {found.coverage:.2f} on {found.groups} groups of live rows"
+        return f"{share} is below {rules.live_coverage:.2f}"
     return ""
 
 
