@@ -34,7 +34,7 @@ from benchmarks.learning_lived import (
 )
 from benchmarks.learning_models import NO_RUNS, lessons, nothing_to_learn, without_reports
 from benchmarks.learning_questions import request, slowdown
-from benchmarks.learning_world import DAYS, World, drifts_within, made_world
+from benchmarks.learning_world import DAYS, REPORTED_SEED, World, drifts_within, made_world
 from data.domain import FinishedJob
 from data.joblog import JobLog
 from data.jobs_frame import jobs_frame
@@ -270,9 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--who", required=True, help="Names of WHO, with commas.")
     parser.add_argument("--days", type=float, default=DAYS)
+    parser.add_argument("--seed", type=int, default=REPORTED_SEED, help="Another is another life.")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    world = made_world(Path(os.environ["COLOCAST_PUBLIC_DATA"]), drifts_within(given.days))
+    folder = Path(os.environ["COLOCAST_PUBLIC_DATA"])
+    world = made_world(folder, drifts_within(given.days), given.seed)
 
     def tell(lived: Lived) -> None:
         beside = given.out.with_suffix(".new")

@@ -95,10 +95,12 @@ class Promotions:
         self, registry: Registry, lesson: Lesson, finished: FinishedJobs
     ) -> Sequence[Challenge]:
         """Promote or drop versions that have shadowed long enough; none if none has."""
-        versions = {name: registry.aliased(name, SHADOW) for name in lesson.models}
-        known = {name: version for name, version in versions.items() if version}
-        if len(known) < len(versions):
-            return []
+        known = {}
+        for name in lesson.models:
+            version = registry.aliased(name, SHADOW)
+            if version is None:
+                return []
+            known[name] = version
         since = _entry(registry, known, SHADOW_SINCE)
         rows = int((lesson.sequences > since).sum())
         if rows < self.rules.rows:
@@ -124,11 +126,12 @@ class Promotions:
         self, registry: Registry, lesson: Lesson, finished: FinishedJobs
     ) -> Sequence[Challenge]:
         """Roll champions back where the versions before them answer better since."""
-        serving = {name: registry.champion(name) for name in lesson.models}
-        before = {name: registry.previous(name) for name in lesson.models}
-        now = {name: version for name, version in serving.items() if version}
-        former = {name: version for name, version in before.items() if version}
-        if len(now) < len(serving) or len(former) < len(serving):
+        aliases = {name: registry.aliases(name) for name in lesson.models}
+        now, former = (
+            {name: found[alias] for name, found in aliases.items() if alias in found}
+            for alias in (CHAMPION, PREVIOUS)
+        )
+        if len(now) < len(aliases) or len(former) < len(aliases):
             return []
         if not all(int(former[name]) < int(now[name]) for name in now):
             return []  # this is what a rollback left, by hand or not
