@@ -93,30 +93,31 @@ class LessonChallenger:
             found = f"only {judged} new rows to judge by, wanted {self.rules.min_rows}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
         try:
-            evidence, trained = self._trained(lesson, serving, finished, until)
+            decision, evidence, trained = self._judged(lesson, serving, finished, until)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             found = f"not trained: {error}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
-        decision = verdict(evidence, self.rules)
         newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
         drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
             return self._registered(registry, trained, Attempt(decision, cause, newest, parent))
 
-    def _trained(
+    def _judged(
         self, lesson: Lesson, serving: Sequence[Bundle], finished: FinishedJobs, until: int
-    ) -> tuple[Evidence, Sequence[Trained]]:
-        """Return how a challenger answered what is new to it, and what is to be registered."""
+    ) -> tuple[Verdict, Evidence, Sequence[Trained]]:
+        """Return the verdict on a challenger, from what, and what is to be registered."""
         trained = lesson.trained(until)
         evidence = compared(lesson, serving, [bundle for bundle, _ in trained], finished, until)
-        if serving and self.shadow_rows > 0 and verdict(evidence, self.rules).promote:
+        decision = verdict(evidence, self.rules)
+        if serving and self.shadow_rows > 0 and decision.promote:
             # It has shown what it is worth: the shadow run judges it with all that is known.
             until = int(lesson.sequences[-1])
             trained = lesson.trained(until)
         rows = int((lesson.sequences <= until).sum())
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
-        return evidence, [(_with_facts(bundle, facts), report) for bundle, report in trained]
+        stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
+        return decision, evidence, stated
 
     def _kept(
         self, registry: Registry, lesson: Lesson, found: Verdict, cause: Cause

@@ -13,7 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 MOST_TRIES = 2
-MOST_DOUBLINGS = 2  # of the evidence wanted, while challengers are refused
+MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
+    drift_wanted : int
+        Evidence from that entry on that leads to the next attempt, where one was refused; else 0.
     refused : int
         Attempts in a row, since the last drift, after which the champion stayed.
     """
@@ -59,7 +61,18 @@ class KindState:
     drift: str = ""
     drift_since: int = 0
     drift_rows: int = 0
+    drift_wanted: int = 0
     refused: int = 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a drift was found that has led to no attempt yet."""
+        return bool(self.drift) and not self.drift_wanted
+
+    @property
+    def since_drift(self) -> int:
+        """Evidence since the drift began."""
+        return self.drift_rows + self.evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +114,9 @@ class RetrainRules:
         Seconds since the last attempt of the kind (>= 0).
     growth : float
         And no less than this share of all evidence so far (>= 0): what is known well needs
-        retraining rarely; twice the share, then four times, where the last challenger, then two
-        in a row, were refused: so much did not help. A drift needs only `min_evidence` since it
-        began, and no `min_jobs`.
+        retraining rarely; twice the share where the last challenger was refused: so much did
+        not help. A drift needs only `min_evidence` since it began, and no `min_jobs`; where that
+        was too little to pass, then twice as much, and so on.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """
@@ -189,6 +202,7 @@ def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainS
         drift=cause.reason,
         drift_since=cause.since,
         drift_rows=rows - before.evidence,
+        drift_wanted=0,
         refused=0,
     )
     return watched(_with(state, kind, found), kind)
@@ -205,13 +219,22 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
 
 
 def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = False) -> RetrainState:
-    """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
+    """Return `state` after an attempt of `kind` came to its end: its cause is used up.
+
+    A drift that was refused a challenger stays a cause, for when twice as much is known of it:
+    of jobs that are new in kind, the first few teach too little to show it.
+    """
     before = state.kinds[kind]
+    again = is_refused and bool(before.drift)
     fresh = KindState(
         attempted_sequence=state.sequence,
         attempted_time=now,
         learnt=before.learnt + before.evidence,
-        watched_since=state.sequence if before.drift else before.watched_since,
+        watched_since=state.sequence if before.is_changed else before.watched_since,
+        drift=before.drift if again else "",
+        drift_since=before.drift_since if again else 0,
+        drift_rows=before.since_drift if again else 0,
+        drift_wanted=2 * before.since_drift if again else 0,
         refused=before.refused + 1 if is_refused else 0,
     )
     return _with(state, kind, fresh)
@@ -261,7 +284,7 @@ def save_state(state: RetrainState, path: Path) -> None:
 
 
 def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
-    if kind.drift and kind.drift_rows + kind.evidence >= rules.min_evidence:
+    if kind.drift and kind.since_drift >= max(rules.min_evidence, kind.drift_wanted):
         return Cause(kind.drift, kind.drift_since)
     growth = rules.growth * 2 ** min(kind.refused, MOST_DOUBLINGS)
     wanted = max(float(rules.min_evidence), growth * kind.learnt)

@@ -75,12 +75,28 @@ def test_refused_challengers_make_the_next_attempt_wait_for_more_until_something
     again = more
     for _ in range(5):
         again = ended(again, "runtime", now=1, is_refused=True)
-    assert "runtime" not in due(state(*[JOB] * 47, start=again), rules, now=2)
-    assert "runtime" in due(state(*[JOB] * 48, start=again), rules, now=2)
+    assert "runtime" not in due(state(*[JOB] * 23, start=again), rules, now=2)
+    assert "runtime" in due(state(*[JOB] * 24, start=again), rules, now=2)
     promoted = ended(again, "runtime", now=2)
     assert "runtime" in due(state(*[JOB] * 12, start=promoted), rules, now=3)
     changed = drifted(state(*[JOB] * 2, start=again), "runtime", Cause("drift", since=120), rows=2)
     assert due(changed, rules, now=3)["runtime"].reason == "drift"
+
+
+def test_a_drift_that_was_refused_a_challenger_is_tried_again_with_twice_as_much():
+    rules = RetrainRules(min_jobs=1, min_evidence=2, cooldown_s=0, growth=0.5)
+    known = ended(state(*[JOB] * 100), "runtime", now=0)
+    cause = Cause("error of all changed", since=99)
+    changed = drifted(state(*[JOB] * 2, start=known), "runtime", cause, rows=4)
+    again = ended(changed, "runtime", now=1, is_refused=True)
+    assert not again.kinds["runtime"].is_changed
+    assert "runtime" not in due(state(*[JOB] * 3, start=again), rules, now=2)
+    twice = state(*[JOB] * 4, start=again)
+    assert due(twice, rules, now=2)["runtime"] == cause
+    passed = ended(twice, "runtime", now=3)
+    assert passed.kinds["runtime"].drift == ""
+    other = drifted(again, "runtime", Cause("input of all changed", since=102), rows=2)
+    assert due(other, rules, now=3)["runtime"].since == 102
 
 
 def test_an_attempt_that_never_ends_is_told_apart_from_one_that_was_put_off():
