@@ -25,7 +25,8 @@ from benchmarks.learning_families import halving, jobs_until_half_learnt, jobs_u
 from benchmarks.learning_lived import LOOP, NEVER, NIGHTLY, NOTHING, Lived
 from benchmarks.learning_run import WARM_UP_DAYS
 from benchmarks.learning_world import DAY_S, DAYS, drifts_within, made_world
-from pipelines.retraining.gate import Evidence, GateRules, Verdict, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, Verdict
 from pipelines.retraining.pictures import error_over_time
 from pipelines.retraining.watch import Observations
 

@@ -21,7 +21,8 @@ from pipelines.retraining.champions import (
     learnt_sequence,
 )
 from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
-from pipelines.retraining.gate import Costs, Evidence, GateRules, Verdict, undecided, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Costs, Evidence, GateRules, Verdict, undecided
 from pipelines.retraining.lessons import Lesson, Trained
 from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run

@@ -14,7 +14,7 @@ from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
 from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import GateRules
+from pipelines.retraining.gate_terms import GateRules
 from pipelines.retraining.lessons import Lesson
 from pipelines.retraining.once import Once, RowsOnce
 from pipelines.retraining.parent_run import RetrainRun

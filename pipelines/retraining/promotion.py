@@ -10,7 +10,8 @@ from scipy.stats import binom
 from data.errors import BadModelError
 from pipelines.registering.registry import CHAMPION, PREVIOUS, ROLLED_BACK, SHADOW, Registry
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import Evidence, GateRules, Verdict, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, Verdict
 from pipelines.retraining.lessons import Lesson
 from pipelines.retraining.retrainer import Challenge
 from serving.inference.bundle import Bundle

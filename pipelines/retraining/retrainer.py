@@ -14,7 +14,7 @@ from typing import Protocol, Self
 from data.errors import ColocastError, JobLogError, RegistryError, ServiceStartError
 from data.joblog import JobLog
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import Verdict
+from pipelines.retraining.gate_terms import Verdict
 from pipelines.retraining.newest_jobs import NewestJobs
 from pipelines.retraining.state import (
     Cause,

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from data.errors import SettingError
-from pipelines.retraining.gate import Evidence, GateRules, undecided, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, undecided
 
 RANDOM = np.random.default_rng(3)
 NOISE = RANDOM.exponential(0.1, 60)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from pipelines.retraining.gate import Costs, Evidence, GateRules, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Costs, Evidence, GateRules
 from pipelines.retraining.regret import neighbour_regret, queue_regret
 
 RANDOM = np.random.default_rng(3)
