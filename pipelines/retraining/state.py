@@ -14,6 +14,7 @@ KINDS = ("interference", "runtime", "memory")
 
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
+AGAIN = 4  # times the evidence since a drift that was refused a challenger lead to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class RetrainRules:
         And no less than this share of all evidence so far (>= 0): what is known well needs
         retraining rarely; twice the share where the last challenger was refused: so much did
         not help. A drift needs only `min_evidence` since it began, and no `min_jobs`; where that
-        was too little to pass, then twice as much, and so on.
+        was too little to pass, then four times as much, and so on.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """
@@ -221,7 +222,7 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
 def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = False) -> RetrainState:
     """Return `state` after an attempt of `kind` came to its end: its cause is used up.
 
-    A drift that was refused a challenger stays a cause, for when twice as much is known of it:
+    A drift that was refused a challenger stays a cause, for when four times as much is known of it:
     of jobs that are new in kind, the first few teach too little to show it.
     """
     before = state.kinds[kind]
@@ -234,7 +235,7 @@ def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = Fals
         drift=before.drift if again else "",
         drift_since=before.drift_since if again else 0,
         drift_rows=before.since_drift if again else 0,
-        drift_wanted=2 * before.since_drift if again else 0,
+        drift_wanted=AGAIN * before.since_drift if again else 0,
         refused=before.refused + 1 if is_refused else 0,
     )
     return _with(state, kind, fresh)
