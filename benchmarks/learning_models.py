@@ -1,6 +1,6 @@
 """How models are made here: as in production, less the reports that take most of the time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -18,6 +18,9 @@ from pipelines.runtime import training as runtime_training
 from pipelines.runtime.lesson import RuntimeLesson
 
 SEED = 7
+TAUGHT = ("interference", "runtime")
+"""Kinds that these jobs can teach."""
+
 OPTIONS = ForestOptions(trees=20, folds=2)
 """Of the interference forest, alike for all: the default's 200 trees take ten times as long."""
 
@@ -25,13 +28,14 @@ NO_RUNS = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "n
 NO_JOBS = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
 
 
-def lessons() -> Mapping[str, Callable[[FinishedJobs], list[Lesson]]]:
-    """Return what jobs teach each kind, as ``duties`` has it, without anything known before."""
+def lessons(kinds: Collection[str]) -> Mapping[str, Callable[[FinishedJobs], list[Lesson]]]:
+    """Return what jobs teach some kinds, as ``duties`` has it, without anything known before."""
     runs, rows = RunMemory(), RowsOnce()
-    return {
+    every = {
         "interference": lambda jobs: [InterferenceLesson(NO_RUNS, jobs, SEED, runs)],
         "runtime": lambda jobs: [RuntimeLesson(NO_JOBS, jobs, SEED, rows)],
     }
+    return {kind: every[kind] for kind in TAUGHT if kind in kinds}
 
 
 def without_reports() -> None:

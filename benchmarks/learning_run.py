@@ -32,7 +32,13 @@ from benchmarks.learning_lived import (
     WHO,
     Lived,
 )
-from benchmarks.learning_models import NO_RUNS, lessons, nothing_to_learn, without_reports
+from benchmarks.learning_models import (
+    NO_RUNS,
+    TAUGHT,
+    lessons,
+    nothing_to_learn,
+    without_reports,
+)
 from benchmarks.learning_questions import request, slowdown
 from benchmarks.learning_world import DAYS, REPORTED_SEED, World, drifts_within, made_world
 from data.domain import FinishedJob
@@ -53,7 +59,7 @@ from pipelines.retraining.production import production_runs
 from pipelines.retraining.promotion import Promotions
 from pipelines.retraining.retrainer import CHANGED, Challenge, Duty, Retrainer
 from pipelines.retraining.speeds import RelativeTimes
-from pipelines.retraining.state import RetrainRules
+from pipelines.retraining.state import KINDS, RetrainRules
 from pipelines.retraining.watch import Drift
 from pipelines.retraining.watcher import LessonWatcher
 from serving.champions.cache import ModelCache
@@ -72,9 +78,12 @@ CHUNK_S = 6 * 3600.0
 class Life:
     """Steps through a world."""
 
-    def __init__(self, world: World, home: Path, who: Sequence[str] = WHO) -> None:
+    def __init__(
+        self, world: World, home: Path, who: Sequence[str] = WHO, kinds: Sequence[str] = TAUGHT
+    ) -> None:
         without_reports()
         self.world, self.now, self.who = world, world.start_time, tuple(who)
+        self.kinds = tuple(kinds)
         self.settings = Settings.from_mapping({"COLOCAST_HOME": str(home)}, home)
         home.mkdir(parents=True, exist_ok=True)
         self.registry = Registry(
@@ -87,8 +96,8 @@ class Life:
         self.rows: list[dict[str, object]] = []
         self.asked: dict[str, dict[str, float]] = {}
         self._times = Once(lambda: RelativeTimes().of)
-        duties = {kind: self._duty(kind, lesson) for kind, lesson in lessons().items()}
-        duties["memory"] = Duty(nothing_to_learn)
+        duties = dict.fromkeys(KINDS, Duty(nothing_to_learn))
+        duties |= {kind: self._duty(kind, each) for kind, each in lessons(self.kinds).items()}
         self.retrainer = Retrainer(
             self.settings.joblog_url, home / "retrain.json", duties, RetrainRules(),
             lambda: self.now,
@@ -188,7 +197,7 @@ class Life:
     def _trained(self):
         finished = self._finished()
         newest = int(finished.sequences[-1])
-        made = [lesson for make in lessons().values() for lesson in make(finished)]
+        made = [lesson for make in lessons(self.kinds).values() for lesson in make(finished)]
         return [pair for lesson in made for pair in lesson.trained(newest)]
 
     def _retrain_all(self, who: str) -> None:
@@ -242,6 +251,7 @@ class Life:
     def _ask(self, jobs: Sequence[FinishedJob]) -> None:
         pairs = [job for job in jobs if job.job_id in self.world.truth]
         others = [job for job in jobs if job.job_id not in self.world.truth]
+        others = others if "runtime" in self.kinds else []
         self.formers.ask(pairs, others, self.world.day(self.now))
         for who in self.who:
             predictor = self.state.predictor() if who == LOOP else self.predictors[who]
@@ -270,6 +280,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--who", required=True, help="Names of WHO, with commas.")
     parser.add_argument("--days", type=float, default=DAYS)
+    parser.add_argument("--kinds", default=",".join(TAUGHT), help="That are asked and learnt.")
     parser.add_argument("--seed", type=int, default=REPORTED_SEED, help="Another is another life.")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
@@ -282,7 +293,8 @@ def main() -> None:
         beside.replace(given.out)
 
     with tempfile.TemporaryDirectory(prefix="colocast-bench-") as home:
-        tell(Life(world, Path(home), given.who.split(",")).live(given.days, tell))
+        life = Life(world, Path(home), given.who.split(","), given.kinds.split(","))
+        tell(life.live(given.days, tell))
 
 
 if __name__ == "__main__":
