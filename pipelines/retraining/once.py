@@ -44,11 +44,12 @@ class Once(Generic[Made]):
         if len(jobs) > MOST:
             return list(map(self._begin(), jobs))
         same = _alike(self._jobs, jobs, _is_same_run)
-        if same < min(len(self._jobs), len(jobs)):
+        if not self._jobs or same < min(len(self._jobs), len(jobs)):
             self._make, self._jobs, self._made = self._begin(), [], []
-        fresh = jobs[len(self._jobs) :]
+        known, self._jobs = self._jobs, []  # what breaks off midway is begun anew
+        fresh = jobs[len(known) :]
         self._made += map(self._make, fresh)
-        self._jobs += fresh
+        self._jobs = [*known, *fresh]
         return self._made[: len(jobs)]
 
 

@@ -66,6 +66,28 @@ def test_another_log_or_a_longer_one_than_is_kept_is_gone_through_anew(monkeypat
     np.testing.assert_array_equal(once.of(jobs), relative_times(jobs))
 
 
+def test_what_broke_off_midway_is_begun_anew():
+    jobs, broken = a_log(), ["j50"]
+
+    def begin():
+        seen = []
+
+        def make(job):
+            if job.job_id in broken:
+                raise ValueError(job.job_id)
+            seen.append(job)
+            return len(seen)
+
+        return make
+
+    once = Once(begin)
+    once.of(jobs[:40])
+    with pytest.raises(ValueError, match="j50"):
+        once.of(jobs)
+    broken.clear()
+    assert once.of(jobs) == list(range(1, len(jobs) + 1))
+
+
 def test_rows_are_made_anew_from_the_first_job_that_differs():
     jobs, begun = a_log(), []
     rows = RowsOnce()
