@@ -256,7 +256,7 @@ class Retrainer:
 
     def _after(self, kind: str, found: Watched) -> RetrainState:
         drift = found.drift
-        if drift is None or self._state.kinds[kind].is_changed:
+        if drift is None or self._state.kinds[kind].drift:
             return watched(self._state, kind)
         LOG.warning("event=drift kind=%s reason=%s", kind, drift.reason)
         return drifted(self._state, kind, Cause(drift.reason, drift.since), drift.rows)

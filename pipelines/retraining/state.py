@@ -14,7 +14,6 @@ KINDS = ("interference", "runtime", "memory")
 
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
-AGAIN = 4  # times the evidence since a drift that was refused a challenger lead to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,6 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
-    drift_wanted : int
-        Evidence from that entry on that leads to the next attempt, where one was refused; else 0.
     refused : int
         Attempts in a row, since the last drift, after which the champion stayed.
     """
@@ -62,18 +59,7 @@ class KindState:
     drift: str = ""
     drift_since: int = 0
     drift_rows: int = 0
-    drift_wanted: int = 0
     refused: int = 0
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether a drift was found that has led to no attempt yet."""
-        return bool(self.drift) and not self.drift_wanted
-
-    @property
-    def since_drift(self) -> int:
-        """Evidence since the drift began."""
-        return self.drift_rows + self.evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +102,7 @@ class RetrainRules:
     growth : float
         And no less than this share of all evidence so far (>= 0): what is known well needs
         retraining rarely; twice the share where the last challenger was refused: so much did
-        not help. A drift needs only `min_evidence` since it began, and no `min_jobs`; where that
-        was too little to pass, then four times as much, and so on.
+        not help. A drift needs only `min_evidence` since it began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """
@@ -203,7 +188,6 @@ def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainS
         drift=cause.reason,
         drift_since=cause.since,
         drift_rows=rows - before.evidence,
-        drift_wanted=0,
         refused=0,
     )
     return watched(_with(state, kind, found), kind)
@@ -220,22 +204,13 @@ def withdrawn(state: RetrainState, kind: str) -> RetrainState:
 
 
 def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = False) -> RetrainState:
-    """Return `state` after an attempt of `kind` came to its end: its cause is used up.
-
-    A drift that was refused a challenger stays a cause, for when four times as much is known of it:
-    of jobs that are new in kind, the first few teach too little to show it.
-    """
+    """Return `state` after an attempt of `kind` came to its end: its cause is used up."""
     before = state.kinds[kind]
-    again = is_refused and bool(before.drift)
     fresh = KindState(
         attempted_sequence=state.sequence,
         attempted_time=now,
         learnt=before.learnt + before.evidence,
-        watched_since=state.sequence if before.is_changed else before.watched_since,
-        drift=before.drift if again else "",
-        drift_since=before.drift_since if again else 0,
-        drift_rows=before.since_drift if again else 0,
-        drift_wanted=AGAIN * before.since_drift if again else 0,
+        watched_since=state.sequence if before.drift else before.watched_since,
         refused=before.refused + 1 if is_refused else 0,
     )
     return _with(state, kind, fresh)
@@ -285,7 +260,7 @@ def save_state(state: RetrainState, path: Path) -> None:
 
 
 def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
-    if kind.drift and kind.since_drift >= max(rules.min_evidence, kind.drift_wanted):
+    if kind.drift and kind.drift_rows + kind.evidence >= rules.min_evidence:
         return Cause(kind.drift, kind.drift_since)
     growth = rules.growth * 2 ** min(kind.refused, MOST_DOUBLINGS)
     wanted = max(float(rules.min_evidence), growth * kind.learnt)

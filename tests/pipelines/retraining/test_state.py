@@ -83,22 +83,6 @@ def test_refused_challengers_make_the_next_attempt_wait_for_more_until_something
     assert due(changed, rules, now=3)["runtime"].reason == "drift"
 
 
-def test_a_drift_that_was_refused_a_challenger_is_tried_again_with_four_times_as_much():
-    rules = RetrainRules(min_jobs=1, min_evidence=2, cooldown_s=0, growth=0.5)
-    known = ended(state(*[JOB] * 100), "runtime", now=0)
-    cause = Cause("error of all changed", since=99)
-    changed = drifted(state(*[JOB] * 2, start=known), "runtime", cause, rows=4)
-    again = ended(changed, "runtime", now=1, is_refused=True)
-    assert not again.kinds["runtime"].is_changed
-    assert "runtime" not in due(state(*[JOB] * 11, start=again), rules, now=2)
-    more = state(*[JOB] * 12, start=again)
-    assert due(more, rules, now=2)["runtime"] == cause
-    passed = ended(more, "runtime", now=3)
-    assert passed.kinds["runtime"].drift == ""
-    other = drifted(again, "runtime", Cause("input of all changed", since=102), rows=2)
-    assert due(other, rules, now=3)["runtime"].since == 102
-
-
 def test_an_attempt_that_never_ends_is_told_apart_from_one_that_was_put_off():
     twice = begun(begun(state(JOB), "memory"), "memory")
     assert fatal(twice) == ("memory",)
