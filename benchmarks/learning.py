@@ -22,9 +22,11 @@ import pandas as pd
 
 from benchmarks.learning_alarms import alarms_a_month, alarms_without_drift, planted_delays
 from benchmarks.learning_families import halving, jobs_until_half_learnt, jobs_until_halved
-from benchmarks.learning_run import LOOP, NEVER, NIGHTLY, NOTHING, WARM_UP_DAYS, Lived
+from benchmarks.learning_lived import LOOP, NEVER, NIGHTLY, NOTHING, Lived
+from benchmarks.learning_run import WARM_UP_DAYS
 from benchmarks.learning_world import DAY_S, DAYS, drifts_within, made_world
-from pipelines.retraining.gate import Evidence, GateRules, Verdict, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, Verdict
 from pipelines.retraining.pictures import error_over_time
 from pipelines.retraining.watch import Observations
 

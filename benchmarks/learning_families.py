@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.learning_run import model_alone
+from benchmarks.learning_models import model_alone
 from data.loaders import read_any
 from features.profiles import profiles
 from pipelines.labelling.audit import audited

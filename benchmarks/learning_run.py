@@ -13,40 +13,55 @@ import pickle
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.learning_world import DAYS, World, drifts_within, made_world
-from data.domain import FinishedJob, JobRequest
+from benchmarks.learning_formers import Formers
+from benchmarks.learning_lived import (
+    JUDGED,
+    LOOP,
+    NEVER,
+    NIGHTLY,
+    NOTHING,
+    RUNTIME,
+    SLOWDOWN,
+    WHO,
+    Lived,
+)
+from benchmarks.learning_models import (
+    NO_RUNS,
+    TAUGHT,
+    lessons,
+    nothing_to_learn,
+    without_reports,
+)
+from benchmarks.learning_questions import request, slowdown
+from benchmarks.learning_world import DAYS, REPORTED_SEED, World, drifts_within, made_world
+from data.domain import FinishedJob
 from data.joblog import JobLog
 from data.jobs_frame import jobs_frame
-from data.schemas import JOBS, PROFILING_RUNS, checked
 from data.settings import Settings
-from pipelines.interference import training
-from pipelines.interference.calibration import calibrated_bundle
-from pipelines.interference.fit import ForestOptions, InterferenceData
-from pipelines.interference.lesson import InterferenceLesson
 from pipelines.labelling.audit import audited
 from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.registry import Registry
-from pipelines.registering.report import TrainingReport, provenance_facts
 from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.champions import JOBLOG, SEEN, SEQUENCE
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
+from pipelines.retraining.lessons import Lesson
+from pipelines.retraining.once import Once
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.production import production_runs
 from pipelines.retraining.promotion import Promotions
 from pipelines.retraining.retrainer import CHANGED, Challenge, Duty, Retrainer
-from pipelines.retraining.state import RetrainRules
+from pipelines.retraining.speeds import RelativeTimes
+from pipelines.retraining.state import KINDS, RetrainRules
 from pipelines.retraining.watch import Drift
 from pipelines.retraining.watcher import LessonWatcher
-from pipelines.runtime import training as runtime_training
-from pipelines.runtime.lesson import RuntimeLesson
 from serving.champions.cache import ModelCache
 from serving.champions.sources import MlflowChampions
 from serving.inference.bundle import Bundle
@@ -56,103 +71,19 @@ from serving.metrics import Metrics
 from serving.predictor import Predictor
 from serving.state import ServingState
 
-SEED = 7
 WARM_UP_DAYS = 5
 CHUNK_S = 6 * 3600.0
-OPTIONS = ForestOptions(trees=20, folds=2)
-"""Of the interference forest, alike for all: the default's 200 trees take ten times as long."""
-
-LOOP, NEVER, NOTHING, NIGHTLY = WHO = ("loop", "never retrained", "nothing learnt", "nightly")
-SLOWDOWN, RUNTIME = "slowdown", "runtime"
-COMPARED_DAYS = 3.0  # for which the version before a promotion is asked on
-JUDGED = ["promoted_day", "kind", "group", "now", "before"]
-NO_RUNS = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "none")
-NO_JOBS = checked(pd.DataFrame(columns=JOBS.names), JOBS, "none")
-LESSONS = {
-    "interference": lambda jobs: [InterferenceLesson(NO_RUNS, jobs, SEED)],
-    "runtime": lambda jobs: [RuntimeLesson(NO_JOBS, jobs, SEED)],
-}
-
-
-@dataclass(slots=True)
-class Lived:
-    """What came of it.
-
-    Attributes
-    ----------
-    day : float
-        How far it has come.
-    errors : DataFrame
-        A row an answer: ``day``, ``kind`` (``slowdown``, ``runtime``), ``family``, and the absolute
-        log error of each of ``WHO``; of jobs whose times are honest.
-    challenges, drifts : list of (day, kind or Challenge, ...)
-    promotions : DataFrame
-        A row an answer within three days of a promotion, and before the next of its kind:
-        ``promoted_day``, ``kind``, ``group`` (what repeats) and the errors of the new version
-        (``now``) and of the one before it, asked beside it (``before``).
-    cpu_s : mapping of str to float
-        CPU seconds of training (the loop's, with watching and judging: ``loop``, of it
-        ``watching``).
-    """
-
-    day: float
-    errors: pd.DataFrame
-    challenges: list[tuple[float, Challenge]]
-    drifts: list[tuple[float, str, Drift]]
-    cpu_s: dict[str, float]
-    quarantine: dict[str, str] = field(default_factory=dict)
-    promotions: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-
-@dataclass(slots=True)
-class Former:
-    """The version before a promotion, asked on beside the new one."""
-
-    kind: str
-    promoted_day: float
-    until_day: float
-    bundles: Mapping[str, Bundle]
-    live: Live | None = None
-    predictor: Predictor | None = None
-    asked: dict[str, float] = field(default_factory=dict)
-
-    def beside(self, shared: HistoryState) -> Predictor:
-        """Return what answers now."""
-        live = Live(shared.profiles, shared.colocations)
-        if self.predictor is None or not live.is_same(self.live):
-            self.live = live
-            self.predictor = Predictor(self.bundles, shared.features, live, self.predictor)
-        return self.predictor
-
-
-def model_alone(labels, profiles, seed, audit=None, options=OPTIONS):
-    """Train as ``train_interference`` does, without its report: that is most of the time."""
-    floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
-    data = InterferenceData(labels.reset_index(drop=True), profiles, floor)
-    bundle, _ = calibrated_bundle(data, options, seed)
-    facts = {**provenance_facts(labels), "floor": f"{floor:.4f}"}
-    bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
-    return bundle, TrainingReport({}, {}, labels, "labels", "# colocast-interference")
-
-
-def nothing_drawn(*_):
-    """Stand for a picture of a report."""
-    return b""
-
-
-def nothing_to_learn(*_):
-    """Stand for the kinds that these jobs cannot teach."""
-    return []
 
 
 class Life:
     """Steps through a world."""
 
-    def __init__(self, world: World, home: Path, who: Sequence[str] = WHO) -> None:
-        training.train_interference = model_alone
-        runtime_training.predicted_against_measured = nothing_drawn
-        runtime_training.coverage_by_history = nothing_drawn
+    def __init__(
+        self, world: World, home: Path, who: Sequence[str] = WHO, kinds: Sequence[str] = TAUGHT
+    ) -> None:
+        without_reports()
         self.world, self.now, self.who = world, world.start_time, tuple(who)
+        self.kinds = tuple(kinds)
         self.settings = Settings.from_mapping({"COLOCAST_HOME": str(home)}, home)
         home.mkdir(parents=True, exist_ok=True)
         self.registry = Registry(
@@ -164,8 +95,9 @@ class Life:
         self.challenges: list[tuple[float, Challenge]] = []
         self.rows: list[dict[str, object]] = []
         self.asked: dict[str, dict[str, float]] = {}
-        duties = {kind: self._duty(kind) for kind in LESSONS}
-        duties["memory"] = Duty(nothing_to_learn)
+        self._times = Once(lambda: RelativeTimes().of)
+        duties = dict.fromkeys(KINDS, Duty(nothing_to_learn))
+        duties |= {kind: self._duty(kind, each) for kind, each in lessons(self.kinds).items()}
         self.retrainer = Retrainer(
             self.settings.joblog_url, home / "retrain.json", duties, RetrainRules(),
             lambda: self.now,
@@ -173,14 +105,13 @@ class Life:
         self.bundles: dict[str, dict[str, Bundle]] = {who: {} for who in WHO}
         self.shared, self.frozen = HistoryState(lambda: self.log), HistoryState(lambda: self.log)
         self.state: ServingState | None = None
-        self.formers: list[Former] = []
-        self.judged: list[dict[str, object]] = []
+        self.formers = Formers(self.registry.load, self.shared)
 
-    def _duty(self, kind: str) -> Duty:
+    def _duty(self, kind: str, lesson: Callable[[FinishedJobs], list[Lesson]]) -> Duty:
         run = RetrainRun(self.settings.tracking_uri, self.settings.artifacts_path)
-        challenger = LessonChallenger(lambda: self.registry, run, LESSONS[kind], shadow_rows=8)
+        challenger = LessonChallenger(lambda: self.registry, run, lesson, shadow_rows=8)
         watcher = LessonWatcher(
-            lambda: self.registry, LESSONS[kind], promotions=Promotions(answered)
+            lambda: self.registry, lesson, promotions=Promotions(answered), times=self._times
         )
 
         def watched(finished: FinishedJobs, since: int):
@@ -226,7 +157,7 @@ class Life:
         rows = pd.DataFrame(self.rows)
         return Lived(
             day, rows, self.challenges, self.drifts, dict(self.cpu_s),
-            promotions=pd.DataFrame(self.judged, columns=JUDGED),
+            promotions=pd.DataFrame(self.formers.judged, columns=JUDGED),
         )  # fmt: skip
 
     def _begin(self) -> None:
@@ -260,29 +191,14 @@ class Life:
         self.challenges += [(self.world.day(self.now), challenge) for challenge in made]
         changed = [challenge for challenge in made if challenge.stage in CHANGED]
         if changed:
-            self._keep_formers(changed)
+            self.formers.keep(changed, self.world.day(self.now))
             self.state.refresh()
-
-    def _keep_formers(self, changed: Sequence[Challenge]) -> None:
-        """Go on asking the versions that were replaced, with all that the loop learns live."""
-        day = self.world.day(self.now)
-        for kind in dict.fromkeys(kind_of(challenge.model) for challenge in changed):
-            for former in self.formers:
-                if former.kind == kind:
-                    former.until_day = min(former.until_day, day)
-            bundles = {
-                c.model: self.registry.load(c.model, c.previous)
-                for c in changed
-                if kind_of(c.model) == kind and c.stage == "promoted" and c.previous
-            }
-            if bundles:
-                self.formers.append(Former(kind, day, day + COMPARED_DAYS, bundles))
 
     def _trained(self):
         finished = self._finished()
         newest = int(finished.sequences[-1])
-        lessons = [lesson for make in LESSONS.values() for lesson in make(finished)]
-        return [pair for lesson in lessons for pair in lesson.trained(newest)]
+        made = [lesson for make in lessons(self.kinds).values() for lesson in make(finished)]
+        return [pair for lesson in made for pair in lesson.trained(newest)]
 
     def _retrain_all(self, who: str) -> None:
         before = time.process_time()
@@ -314,7 +230,7 @@ class Life:
             is_pair = job.job_id in self.world.truth
             true = self.world.truth[job.job_id] if is_pair else job.runtime_s
             errors = {who: abs(np.log(value / max(true, 0.1))) for who, value in asked.items()}
-            self._judge(job, true, errors)
+            self.formers.judge(job, true, errors)
             family = job.structure.family if job.structure else "drac"
             kind = SLOWDOWN if is_pair else RUNTIME
             self.rows.append(
@@ -332,39 +248,17 @@ class Life:
                 if not live.is_same(self.built[who]):
                     self.predictors[who] = self._predictor(who)
 
-    def _judge(self, job: FinishedJob, true: float, errors: Mapping[str, float]) -> None:
-        for former in self.formers:
-            told = former.asked.pop(job.job_id, None)
-            if told is not None and LOOP in errors:
-                self.judged.append(
-                    {"promoted_day": former.promoted_day, "kind": former.kind,
-                     "group": group_of(job), "now": errors[LOOP],
-                     "before": abs(np.log(told / max(true, 0.1)))}
-                )  # fmt: skip
-
-    def _ask_formers(self, pairs: Sequence[FinishedJob], others: Sequence[FinishedJob]) -> None:
-        day = self.world.day(self.now)
-        for former in self.formers:
-            if day > former.until_day:
-                continue
-            predictor = former.beside(self.shared)
-            if former.kind == SLOWDOWN:
-                former.asked |= {job.job_id: _slowdown(predictor, job) for job in pairs}
-            elif others:
-                told = predictor.runtimes([_request(job) for job in others])
-                ids = (job.job_id for job in others)
-                former.asked |= dict(zip(ids, (each.value for each in told), strict=True))
-
     def _ask(self, jobs: Sequence[FinishedJob]) -> None:
         pairs = [job for job in jobs if job.job_id in self.world.truth]
         others = [job for job in jobs if job.job_id not in self.world.truth]
-        self._ask_formers(pairs, others)
+        others = others if "runtime" in self.kinds else []
+        self.formers.ask(pairs, others, self.world.day(self.now))
         for who in self.who:
             predictor = self.state.predictor() if who == LOOP else self.predictors[who]
             for job in pairs:
-                self.asked.setdefault(job.job_id, {})[who] = _slowdown(predictor, job)
+                self.asked.setdefault(job.job_id, {})[who] = slowdown(predictor, job)
             if others:
-                told = predictor.runtimes([_request(job) for job in others])
+                told = predictor.runtimes([request(job) for job in others])
                 for job, estimate in zip(others, told, strict=True):
                     self.asked.setdefault(job.job_id, {})[who] = estimate.value
 
@@ -386,9 +280,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--who", required=True, help="Names of WHO, with commas.")
     parser.add_argument("--days", type=float, default=DAYS)
+    parser.add_argument("--kinds", default=",".join(TAUGHT), help="That are asked and learnt.")
+    parser.add_argument("--seed", type=int, default=REPORTED_SEED, help="Another is another life.")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    world = made_world(Path(os.environ["COLOCAST_PUBLIC_DATA"]), drifts_within(given.days))
+    folder = Path(os.environ["COLOCAST_PUBLIC_DATA"])
+    world = made_world(folder, drifts_within(given.days), given.seed)
 
     def tell(lived: Lived) -> None:
         beside = given.out.with_suffix(".new")
@@ -396,44 +293,8 @@ def main() -> None:
         beside.replace(given.out)
 
     with tempfile.TemporaryDirectory(prefix="colocast-bench-") as home:
-        tell(Life(world, Path(home), given.who.split(",")).live(given.days, tell))
-
-
-def kind_of(model: str) -> str:
-    """Return the kind of answers that a registered model gives."""
-    return SLOWDOWN if "interference" in model else RUNTIME
-
-
-def group_of(job: FinishedJob) -> str:
-    """Return what repeats a job: the same pair, or one submission of many jobs."""
-    (segment, *_) = job.segments
-    if segment.neighbour_keys:
-        return "\n".join([job.job_key, *segment.neighbour_keys, segment.gpu_model])
-    return f"{job.user}\n{job.job_key}\n{job.submit_time // 60}"
-
-
-def _slowdown(predictor: Predictor, job: FinishedJob) -> float:
-    pair = (job.job_key, job.segments[0].neighbour_keys[0], job.segments[0].gpu_model)
-    # Not `slowdowns`: it refuses what was never profiled, a placement answers it all the
-    # same, by what `estimates` says.
-    return predictor._needed_slowdowns().estimates([pair])[0].value
-
-
-def _request(job: FinishedJob) -> JobRequest:
-    return JobRequest(
-        job.job_id, job.user, job.queue, job.job_key, job.submit_time, job.gpus,
-        None, job.cpus, job.mem_mib, job.limit_s, 0.0, job.structure,
-    )  # fmt: skip
-
-
-def summary(lived: Lived) -> Mapping[str, float]:
-    """Return mean errors by kind and answerer, after the warm-up."""
-    return {
-        f"{kind}, {who}": float(rows[who].mean())
-        for kind, rows in lived.errors.groupby("kind")
-        for who in WHO
-        if who in rows
-    }
+        life = Life(world, Path(home), given.who.split(","), given.kinds.split(","))
+        tell(life.live(given.days, tell))
 
 
 if __name__ == "__main__":

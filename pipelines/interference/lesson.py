@@ -1,20 +1,19 @@
 """What finished jobs teach the interference model."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from features.usual_speed import at_usual_speed
 from pipelines.labelling.audit import audited
 from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.lessons import Answers, Trained, ends
-from pipelines.retraining.production import production_runs
+from pipelines.retraining.production import settled_runs
 from pipelines.retraining.regret import neighbour_regret
+from pipelines.retraining.run_rows import RunMemory
 from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates
 
@@ -33,28 +32,40 @@ class InterferenceLesson:
     known : DataFrame, ``data.schemas.PROFILING_RUNS``
     finished : FinishedJobs
     seed : int
+    memory : RunMemory, optional
+        Of earlier lessons on the same log: what it knows need not be described again.
+
+    Notes
+    -----
+    A label is a ratio of times at one speed, whatever a driver did between the two runs.
     """
 
     models = (MODEL,)
 
-    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
-        # A label is a ratio of times at one speed, whatever a driver did between the two runs.
-        finished = replace(finished, jobs=at_usual_speed(finished.jobs))
+    def __init__(
+        self,
+        known: pd.DataFrame,
+        finished: FinishedJobs,
+        seed: int,
+        memory: RunMemory | None = None,
+    ) -> None:
         self._known, self._finished, self._seed = known, finished, seed
-        runs = production_runs(finished.jobs, known)
+        self._memory = memory or RunMemory()
+        runs = self._runs(finished)
         entries = pd.Series(finished.sequences, index=runs["run_id"], dtype="int64")
-        labels = audited(_together(known, runs)).labels
-        labels = labels[labels["run_id"].isin(entries.index)]
-        labels = labels.assign(sequence=labels["run_id"].map(entries)).sort_values("sequence")
-        self._labels = labels.reset_index(drop=True)
+        labels = audited(of_shared_jobs(_together(known, runs))).labels
+        labels = labels.assign(sequence=labels["run_id"].map(entries)).dropna(subset="sequence")
+        self._labels = labels.sort_values("sequence").reset_index(drop=True)
         self.sequences = self._labels["sequence"].to_numpy(np.int64)
         self.groups = _joined(self._labels, *PAIR)
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the model and its report; jobs after `until` have no part in it."""
-        learnt = self._finished.until(until)
-        runs = _together(self._known, production_runs(learnt.jobs, self._known))
+        runs = _together(self._known, self._runs(self._finished.until(until)))
         return made("interference", {"profiling_runs": runs}, self._seed)
+
+    def _runs(self, finished: FinishedJobs) -> pd.DataFrame:
+        return settled_runs(self._memory.described(finished.jobs), self._known)
 
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of the log slowdown, and whether the interval held it."""
@@ -65,6 +76,18 @@ class InterferenceLesson:
         errors = np.abs(np.log(value / observed))
         jobs = _joined(asked, "job_key", "gpu_model").tolist()
         return Answers(errors, within.astype(np.float64), neighbour_regret(jobs, value, observed))
+
+
+def of_shared_jobs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of job keys that ever ran beside another: no others have a part in a label.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+    """
+    beside = runs[runs["neighbour_key"].notna()]
+    keys = pd.concat([beside["job_key"], beside["neighbour_key"]]).unique()
+    return runs[runs["job_key"].isin(keys)]
 
 
 def _together(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -180,6 +180,10 @@ class Registry:
         """Return the version that an alias points at, or None."""
         return self._aliases(name).get(alias)
 
+    def aliases(self, name: str) -> Mapping[str, str]:
+        """Return the version of each alias; none where the model is unknown."""
+        return self._aliases(name)
+
     def tags(self, name: str, version: str) -> Mapping[str, str]:
         """Return the tags of a version.
 

@@ -21,7 +21,8 @@ from pipelines.retraining.champions import (
     learnt_sequence,
 )
 from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
-from pipelines.retraining.gate import Costs, Evidence, GateRules, Verdict, undecided, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Costs, Evidence, GateRules, Verdict, undecided
 from pipelines.retraining.lessons import Lesson, Trained
 from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run
@@ -93,21 +94,31 @@ class LessonChallenger:
             found = f"only {judged} new rows to judge by, wanted {self.rules.min_rows}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
         try:
-            trained = lesson.trained(until)
-            fresh = [bundle for bundle, _ in trained]
-            evidence = compared(lesson, serving, fresh, finished, until)
-            decision = verdict(evidence, self.rules)
+            decision, evidence, trained = self._judged(lesson, serving, finished, until)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             found = f"not trained: {error}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
-        rows = int((lesson.sequences <= until).sum())
-        facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
-        stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
         newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
         drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
-            return self._registered(registry, stated, Attempt(decision, cause, newest, parent))
+            return self._registered(registry, trained, Attempt(decision, cause, newest, parent))
+
+    def _judged(
+        self, lesson: Lesson, serving: Sequence[Bundle], finished: FinishedJobs, until: int
+    ) -> tuple[Verdict, Evidence, Sequence[Trained]]:
+        """Return the verdict on a challenger, from what, and what is to be registered."""
+        trained = lesson.trained(until)
+        evidence = compared(lesson, serving, [bundle for bundle, _ in trained], finished, until)
+        decision = verdict(evidence, self.rules)
+        if serving and self.shadow_rows > 0 and decision.promote:
+            # It has shown what it is worth: the shadow run judges it with all that is known.
+            until = int(lesson.sequences[-1])
+            trained = lesson.trained(until)
+        rows = int((lesson.sequences <= until).sum())
+        facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
+        stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
+        return decision, evidence, stated
 
     def _kept(
         self, registry: Registry, lesson: Lesson, found: Verdict, cause: Cause

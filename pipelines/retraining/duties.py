@@ -14,11 +14,14 @@ from pipelines.registering.registry import Registry, is_server
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
 from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import GateRules
+from pipelines.retraining.gate_terms import GateRules
 from pipelines.retraining.lessons import Lesson
+from pipelines.retraining.once import Once, RowsOnce
 from pipelines.retraining.parent_run import RetrainRun
 from pipelines.retraining.promotion import Promotions, ShadowRules
 from pipelines.retraining.retrainer import LOG, WATCHED_JOBS, Duty
+from pipelines.retraining.run_rows import RunMemory
+from pipelines.retraining.speeds import RelativeTimes
 from pipelines.retraining.structure_lessons import DemandLesson, MemoryLesson
 from pipelines.retraining.watch import WatchRules
 from pipelines.retraining.watcher import LessonWatcher
@@ -67,6 +70,7 @@ def duties(
     run = RetrainRun(settings.tracking_uri, None if remote else settings.artifacts_path)
 
     loaded = LoadedVersions()
+    times = Once(lambda: RelativeTimes().of)
 
     def registry() -> Registry:
         return Registry(settings.tracking_uri, settings.artifacts_path, loaded)
@@ -86,6 +90,7 @@ def duties(
                 WATCHED_LESSONS[kind](settings),
                 rules.watch,
                 Promotions(answered, rules.shadow, shield),
+                times,
             ),
         )
         for kind, lessons in ((kind, LESSONS[kind](settings)) for kind in LESSONS)
@@ -125,8 +130,9 @@ Lessons = Callable[[FinishedJobs], Sequence[Lesson]]
 
 
 def _interference(settings: Settings) -> Lessons:
+    memory = RunMemory()
     return lambda jobs: [
-        InterferenceLesson(initial_runs(settings), _measured(settings, jobs), SEED)
+        InterferenceLesson(initial_runs(settings), _measured(settings, jobs), SEED, memory)
     ]
 
 
@@ -135,10 +141,12 @@ def _runtime(settings: Settings) -> Lessons:
 
 
 def _newest_runtime(settings: Settings) -> Lessons:
+    memory = RowsOnce()
+
     def lessons(jobs: FinishedJobs) -> Sequence[Lesson]:
         # The history of a job is its newest like; describing all that was imported takes long.
         known = initial_jobs(settings).sort_values("finish_time").tail(WATCHED_JOBS)
-        return [RuntimeLesson(known, jobs, SEED)]
+        return [RuntimeLesson(known, jobs, SEED, memory)]
 
     return lessons
 

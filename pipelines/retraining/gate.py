@@ -1,168 +1,17 @@
 """The gate: whether a challenger replaces the champion, on rows that neither learnt from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from data.errors import SettingError, shown
-from pipelines.retraining.gate_parts import Judged, Part, parts_found
+from pipelines.retraining.gate_parts import Judged, Part, group_means, parts_found
+from pipelines.retraining.gate_terms import NAN, Evidence, GateRules, Verdict
 
 Floats = NDArray[np.float64]
-NAN = float("nan")  # one object, so that equal verdicts are equal
-
-
-@dataclass(frozen=True, slots=True)
-class GateRules:
-    """The thresholds of the gate.
-
-    Attributes
-    ----------
-    min_rows, min_groups : int
-        Fewer rows, or fewer groups of them, decide nothing: the bootstrap of a few groups is
-        far too sure of itself.
-    coverage_floor : float
-        Least share of rows inside the challenger's interval. Below its nominal 0.9, for a slice
-        of few rows strays from it by chance.
-    confidence : float
-        Of the two-sided bootstrap interval of the mean gain, in (0, 1).
-    enough_seen : int
-        A champion that learnt from fewer production rows is young.
-    resamples, seed : int
-        Of the bootstrap.
-    most_regret : float
-        By how much the challenger's scheduling regret may exceed the champion's.
-    fewest_in_part : int
-        Groups of rows of one GPU model, family or user below which it is not judged alone.
-    least_loss : float
-        Of a part, as a share of the champion's mean error; less than that is not felt.
-    most_times : float
-        How many times slower and larger than the champion a challenger may be.
-    free_latency_s, free_bytes : float
-        Below these it may be as slow and large as it likes.
-    """
-
-    min_rows: int = 8
-    min_groups: int = 3
-    coverage_floor: float = 0.75
-    confidence: float = 0.9
-    enough_seen: int = 200
-    resamples: int = 2000
-    seed: int = 0
-    most_regret: float = 0.02
-    fewest_in_part: int = 20
-    least_loss: float = 0.05
-    most_times: float = 3.0
-    free_latency_s: float = 0.005
-    free_bytes: float = 64e6
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What models cost beside their errors; NaN is unknown and decides nothing.
-
-    Attributes
-    ----------
-    latency_s : float
-        Of one answer to the stored examples (s).
-    size_bytes : float
-        Of the estimators.
-    regret : float
-        Of scheduling the judged rows by the predictions; 0 is as good as knowing.
-    """
-
-    latency_s: float = float("nan")
-    size_bytes: float = float("nan")
-    regret: float = float("nan")
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """How champion and challenger answered the same rows, in the same order.
-
-    Attributes
-    ----------
-    challenger_errors : array-like of shape (n,)
-        Finite and not negative, in any unit.
-    covered : array-like of shape (n,), in [0, 1]
-        Whether, or with what share of several signals, the observed value lay inside the
-        challenger's interval.
-    champion_errors : array-like of shape (n,), optional
-        In the same unit; None where there is no champion.
-    champion_seen : int
-        Production rows that the champion learnt from.
-    champion_covered : array-like of shape (n,), optional
-        As `covered`, of the champion.
-    groups : array-like of shape (n,), optional
-        Names what rows repeat, such as one pair or one user's batch; such rows are drawn
-        together. By default each row is its own.
-    parts : mapping of str to array-like of shape (n,)
-        Labels such as ``gpu_model``, ``family`` and ``user``: no large part may lose.
-    challenger_costs, champion_costs : Costs
-        What the models cost to serve, and to schedule by.
-    """
-
-    challenger_errors: ArrayLike
-    covered: ArrayLike
-    champion_errors: ArrayLike | None = None
-    champion_seen: int = 0
-    champion_covered: ArrayLike | None = None
-    groups: ArrayLike | None = None
-    parts: Mapping[str, ArrayLike] = field(default_factory=dict)
-    challenger_costs: Costs = field(default_factory=Costs)
-    champion_costs: Costs = field(default_factory=Costs)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the gate decided, and from what.
-
-    Attributes
-    ----------
-    promote : bool
-    reason : str
-        One sentence with the numbers that decided.
-    rows, groups : int
-        Rows compared, and how many groups they fall into.
-    challenger_error, champion_error : float
-        Mean errors, in the unit given; NaN without rows, or without a champion.
-    gain, gain_low, gain_high : float
-        Mean of champion error minus challenger error, and its bootstrap interval; NaN likewise.
-    coverage : float
-        Mean of what was covered; NaN without rows.
-    latency_s, size_bytes, regret : float
-        The challenger's ``Costs``.
-    champion_latency_s, champion_size_bytes, champion_regret : float
-        The champion's.
-    champion_coverage : float
-        As `coverage`; NaN without a champion, or where it is not known.
-    worst_part : str
-        The part, such as ``user=ada``, where the challenger loses most; empty without one.
-    worst_gain : float
-        Mean gain there; NaN without one.
-    """
-
-    promote: bool
-    reason: str
-    rows: int
-    groups: int
-    challenger_error: float
-    champion_error: float
-    gain: float
-    gain_low: float
-    gain_high: float
-    coverage: float
-    latency_s: float = float("nan")
-    size_bytes: float = float("nan")
-    regret: float = float("nan")
-    champion_latency_s: float = float("nan")
-    champion_size_bytes: float = float("nan")
-    champion_regret: float = float("nan")
-    champion_coverage: float = NAN
-    worst_part: str = ""
-    worst_gain: float = float("nan")
 
 
 def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
@@ -176,8 +25,8 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     Notes
     -----
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
-    2. Coverage below ``coverage_floor`` where the champion covers more, on all rows or, beyond
-       chance, on a part: keep.
+    2. Coverage below ``coverage_floor`` where the champion covers more, over all groups or,
+       beyond chance, over those of a part: keep.
     3. Too slow, too large, or more scheduling regret: keep.
     4. No champion: promote.
     5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
@@ -206,19 +55,21 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     names = np.arange(len(challenger)) if evidence.groups is None else np.asarray(evidence.groups)
     _refuse_other_length(names, "groups", len(challenger))
     low, high = _interval(gains, names, rules)
+    unique, which = np.unique(names, return_inverse=True)
     before = evidence.champion_covered
+    before = None if before is None else np.asarray(before, dtype=np.float64)
     compared = Verdict(
         promote=False,
         reason="",
         rows=len(challenger),
-        groups=len(np.unique(names)),
+        groups=len(unique),
         challenger_error=_mean(challenger),
         champion_error=_mean(champion),
         gain=_mean(gains),
         gain_low=low,
         gain_high=high,
-        coverage=_mean(covered),
-        champion_coverage=_mean(None if before is None else np.asarray(before, np.float64)),
+        coverage=_mean(group_means(covered, which)),
+        champion_coverage=_mean(None if before is None else group_means(before, which)),
         latency_s=evidence.challenger_costs.latency_s,
         size_bytes=evidence.challenger_costs.size_bytes,
         regret=evidence.challenger_costs.regret,
@@ -226,30 +77,13 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         champion_size_bytes=evidence.champion_costs.size_bytes,
         champion_regret=evidence.champion_costs.regret,
     )
-    judged = Judged(gains, covered, names, None if before is None else np.asarray(before))
+    judged = Judged(gains, covered, names, before)
     found = parts_found(evidence.parts, judged, rules.fewest_in_part)
     if found:
         worst = min(found, key=lambda part: 0.0 if isnan(part.gain) else part.gain)
         compared = replace(compared, worst_part=worst.name, worst_gain=worst.gain)
     promote, reason = _decision(compared, found, evidence.champion_seen, rules)
     return replace(compared, promote=promote, reason=reason)
-
-
-def undecided(rows: int, reason: str) -> Verdict:
-    """Return the verdict where nothing could be compared: keep the champion, for `reason`."""
-    nan = float("nan")
-    return Verdict(
-        promote=False,
-        reason=reason,
-        rows=rows,
-        groups=rows,
-        challenger_error=nan,
-        champion_error=nan,
-        gain=nan,
-        gain_low=nan,
-        gain_high=nan,
-        coverage=nan,
-    )
 
 
 def _decision(
@@ -291,7 +125,7 @@ def _unfit(found: Verdict, rules: GateRules) -> str | None:
     # Where the champion covers even less, keeping it would not help.
     if found.coverage < rules.coverage_floor and not (found.champion_coverage <= found.coverage):
         floor = f"below {rules.coverage_floor:.2f}"
-        return f"coverage {found.coverage:.2f} on {found.rows} rows is {floor}"
+        return f"coverage {found.coverage:.2f} on {found.groups} groups is {floor}"
     return None
 
 
@@ -301,7 +135,7 @@ def _uncovered(parts: Sequence[Part], rules: GateRules) -> str | None:
         if part.coverage_chance(rules.coverage_floor) < chance:
             floor = f"below {rules.coverage_floor:.2f}"
             found = part.coverage.challenger
-            return f"coverage {found:.2f} on {part.rows} rows of {part.name} is {floor}"
+            return f"coverage {found:.2f} on {part.groups} groups of {part.name} is {floor}"
     return None
 
 
@@ -310,7 +144,7 @@ def _loser(found: Verdict, parts: Sequence[Part], rules: GateRules) -> str | Non
     for part in parts:
         is_felt = part.gain < -rules.least_loss * found.champion_error
         if is_felt and part.loss_chance < chance:
-            return f"worse on {part.rows} rows of {part.name}: mean gain {part.gain:.3f}"
+            return f"worse on {part.groups} groups of {part.name}: mean gain {part.gain:.3f}"
     return None
 
 

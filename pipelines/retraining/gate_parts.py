@@ -26,8 +26,8 @@ class Part:
     ----------
     name : str
         Such as ``user=ada``.
-    rows : int
-        Groups of rows.
+    groups : int
+        Of rows.
     gain : float
         Mean of champion error minus challenger error; NaN without a champion.
     loss_chance : float
@@ -36,7 +36,7 @@ class Part:
     """
 
     name: str
-    rows: int
+    groups: int
     gain: float
     loss_chance: float
     coverage: Coverage
@@ -48,7 +48,7 @@ class Part:
         """
         if self.coverage.champion <= self.coverage.challenger:
             return 1.0
-        return float(binom.cdf(round(self.coverage.challenger * self.rows), self.rows, floor))
+        return float(binom.cdf(round(self.coverage.challenger * self.groups), self.groups, floor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +108,20 @@ def parts_found(parts: Mapping[str, ArrayLike], judged: Judged, fewest: int) -> 
 
 def _part(name: str, judged: Judged, mask: NDArray[np.bool_]) -> Part:
     _, which = np.unique(judged.groups[mask], return_inverse=True)
-    covered = _means(judged.covered[mask], which)
+    covered = group_means(judged.covered[mask], which)
     before = judged.champion_covered
     coverage = Coverage(
         float(covered.mean()),
-        float("nan") if before is None else float(_means(before[mask], which).mean()),
+        float("nan") if before is None else float(group_means(before[mask], which).mean()),
     )
     if judged.gains is None:
         return Part(name, len(covered), float("nan"), 1.0, coverage)
-    gains = _means(judged.gains[mask], which)
+    gains = group_means(judged.gains[mask], which)
     moved = gains[gains != 0]
     chance = float(wilcoxon(moved, alternative="less").pvalue) if len(moved) else 1.0
     return Part(name, len(covered), float(gains.mean()), chance, coverage)
 
 
-def _means(values: Floats, which: NDArray[np.intp]) -> Floats:
+def group_means(values: Floats, which: NDArray[np.intp]) -> Floats:
+    """Return the mean of each group; `which` says of each value to which one it belongs."""
     return np.bincount(which, weights=values) / np.bincount(which)

@@ -18,7 +18,11 @@ MINUTE_S = 60.0
 
 
 def observations(
-    lesson: Lesson, champions: Sequence[Bundle], finished: FinishedJobs, after: int
+    lesson: Lesson,
+    champions: Sequence[Bundle],
+    finished: FinishedJobs,
+    after: int,
+    slower: Sequence[float] | None = None,
 ) -> Observations:
     """Return the usable jobs after entry `after`, as their champions answered them.
 
@@ -31,6 +35,8 @@ def observations(
     finished : FinishedJobs
     after : int
         The champions learnt up to this entry, or an earlier cause was dealt with there.
+    slower : sequence of float, optional
+        `relative_times` of `finished`, where these are known.
 
     Returns
     -------
@@ -41,8 +47,8 @@ def observations(
     jobs = [finished.jobs[i] for i in at]
     answers = lesson.answers(champions, after)
     signals = {"error": answers.errors, "coverage": 1.0 - answers.covered}
-    slower = relative_times(finished.jobs)[at] if len(at) else np.empty(0)
-    signals |= {"slower": slower, "faster": -slower}
+    times = relative_times(finished.jobs) if slower is None else np.array(slower, dtype=np.float64)
+    signals |= {"slower": times[at], "faster": -times[at]}
     known = [*map(_kind, finished.until(after).jobs), *_profiled(champions)]
     if len(known) >= FEWEST_KNOWN:
         unseen = _unseen([_kind(job) for job in jobs], known)

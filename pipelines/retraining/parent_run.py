@@ -13,7 +13,7 @@ from mlflow.utils.time import get_current_time_millis
 
 from pipelines.registering.errors import registry_errors
 from pipelines.registering.run_log import NOTE_TAG, started_run
-from pipelines.retraining.gate import Verdict
+from pipelines.retraining.gate_terms import Verdict
 from pipelines.retraining.state import Cause
 
 EXPERIMENT = "colocast-retrain"

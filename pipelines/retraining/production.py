@@ -1,9 +1,7 @@
 """Finished jobs as training tables: nothing mislabelled, nothing dropped."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import compress
-from urllib.parse import quote
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,11 +15,19 @@ from pipelines.labelling.audit_noise import repeat_sd
 from pipelines.labelling.audit_rules import AuditRules
 from pipelines.labelling.labels import baselines
 from pipelines.labelling.segment_labels import SegmentedRun, SegmentLabel, segment_labels
+from pipelines.retraining.run_rows import (
+    DescribedRuns,
+    Neighbourhood,
+    described,
+    is_mostly_alone,
+    neighbourhood,
+    run_id,
+)
 
 PRODUCTION = "production"
-LEAST_WATCHED = 0.5  # share of a run that must be exclusive for its signals to describe it
 LEAST_NOISE = 0.01  # of a run's time: a few equal repeats prove no more
 PEAK = "gpu_mem_peak_mib"
+NEIGHBOURHOOD = ("neighbour_key", "neighbour_overlap", "jct_s")
 
 Baselines = Mapping[tuple[str, str], float]
 
@@ -32,16 +38,6 @@ class _Baseline:
 
     by_key: Baselines
     noise_sd: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Neighbourhood:
-    """The part of a profiling run that says beside whom it ran, and how fast."""
-
-    neighbour_key: str | None
-    neighbour_overlap: float | None
-    jct_s: float
-    is_exclusive: bool = False
 
 
 def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.DataFrame:
@@ -83,21 +79,31 @@ def production_runs(jobs: Sequence[FinishedJob], known: pd.DataFrame) -> pd.Data
     >>> production_runs(jobs, nothing)[["neighbour_key", "neighbour_overlap", "jct_s"]].values
     array([[nan, nan, 10.0], ['bert', 1.0, 20.0]], dtype=object)
     """
-    exposures = [exposure(job) for job in jobs]
+    return settled_runs(described(jobs), known)
+
+
+def settled_runs(runs: DescribedRuns, known: pd.DataFrame) -> pd.DataFrame:
+    """Return `production_runs` of jobs that were described before.
+
+    Parameters
+    ----------
+    runs : DescribedRuns
+    known : DataFrame, ``data.schemas.PROFILING_RUNS``
+    """
+    rows = runs.rows
     families = _families(known)
-    by_itself = [not found.neighbours for found in exposures]
-    plain = _table(
-        list(compress(jobs, by_itself)), list(compress(exposures, by_itself)), families, {}
-    )
-    known_alone = known[proven_exclusive(known)]
-    frames = [frame for frame in (known_alone, plain) if len(frame)] or [plain]
+    if families:
+        rows = rows.assign(
+            family=rows["job_key"].map(families).fillna(rows["family"]).astype("str")
+        )
+    if not any(map(_needs_baseline, runs.exposures)):
+        return rows
+    frames = [frame for frame in (known, rows) if len(frame)]
     everything = pd.concat(frames, ignore_index=True)
     exclusive = everything[proven_exclusive(everything)]
-    alone = baselines(exclusive, "jct_s")["alone"]
-    keys = alone.index.to_frame(index=False)
-    by_key = dict(zip(zip(keys["job_key"], keys["gpu_model"], strict=True), alone, strict=True))
-    told = _told(jobs, exposures, known, _Baseline(by_key, _noise_sd(exclusive)))
-    return _table(jobs, exposures, families, by_key, told)
+    baseline = _Baseline(_alone_s(exclusive), _noise_sd(exclusive))
+    told = _told(runs.jobs, runs.exposures, known, baseline)
+    return _with_neighbours(rows, runs, baseline.by_key, told)
 
 
 def production_memory_runs(jobs: Sequence[FinishedJob]) -> pd.DataFrame:
@@ -117,68 +123,37 @@ def production_memory_runs(jobs: Sequence[FinishedJob]) -> pd.DataFrame:
     return checked(pd.DataFrame(rows, columns=MEMORY_RUNS.names), MEMORY_RUNS, "job log")
 
 
-def run_id(job: FinishedJob) -> str:
-    """Return the id of the profiling run that `job` becomes; without spaces, as labels need."""
-    return f"job:{quote(job.job_id, safe='')}:{job.attempt}"
+def _needs_baseline(found: Exposure) -> bool:
+    """Whether a run was not beside one neighbour, or nobody, throughout."""
+    is_plain = len(found.neighbours) == 1 and not found.crowded_s and found.exclusive_s == 0
+    return bool(found.neighbours) and not is_plain
 
 
-def _table(
-    jobs: Sequence[FinishedJob],
-    exposures: Sequence[Exposure],
-    families: Mapping[str, str],
+def _alone_s(exclusive: pd.DataFrame) -> Baselines:
+    alone = baselines(exclusive, "jct_s")["alone"]
+    keys = alone.index.to_frame(index=False)
+    return dict(zip(zip(keys["job_key"], keys["gpu_model"], strict=True), alone, strict=True))
+
+
+def _with_neighbours(
+    rows: pd.DataFrame,
+    runs: DescribedRuns,
     by_key: Baselines,
-    told: Mapping[str, SegmentLabel] | None = None,
+    told: Mapping[str, SegmentLabel],
 ) -> pd.DataFrame:
-    rows = []
-    for job, found in zip(jobs, exposures, strict=True):
+    """Return the rows with what baselines tell of runs whose neighbours came and went."""
+    columns = {name: rows[name].to_numpy(dtype=object) for name in NEIGHBOURHOOD}
+    for at, (job, found) in enumerate(zip(runs.jobs, runs.exposures, strict=True)):
+        if not _needs_baseline(found):
+            continue
         baseline_s = by_key.get((job.job_key, found.gpu_model))
-        beside = _neighbourhood(found, baseline_s)
-        label = (told or {}).get(run_id(job))
+        beside = neighbourhood(found, baseline_s)
+        label = told.get(run_id(job))
         if label is not None and baseline_s is not None:
-            jct_s = label.slowdown * baseline_s
-            beside = replace(
-                beside, neighbour_key=label.neighbour_key, neighbour_overlap=1.0, jct_s=jct_s
-            )
-        rows.append(_row(job, found, families, beside))
-    return checked(pd.DataFrame(rows, columns=PROFILING_RUNS.names), PROFILING_RUNS, "job log")
-
-
-def _row(
-    job: FinishedJob, found: Exposure, families: Mapping[str, str], beside: _Neighbourhood
-) -> dict[str, object]:
-    said = job.structure.family if job.structure else job.job_key
-    alone = {} if beside.neighbour_key else job.signals
-    if beside.neighbour_key and job.signals and _is_mostly_alone(found):
-        alone = {**job.signals, "exclusive_s": found.exclusive_s}
-    return {
-        "run_id": run_id(job),
-        "job_key": job.job_key,
-        "family": families.get(job.job_key, said),
-        "gpu_model": found.gpu_model,
-        "start_time": job.start_time,
-        "finish_time": job.finish_time,
-        "outcome": str(job.outcome),
-        **alone,
-        "neighbour_key": beside.neighbour_key,
-        "neighbour_overlap": beside.neighbour_overlap,
-        "jct_s": beside.jct_s,
-        "is_exclusive": beside.is_exclusive,
-    }
-
-
-def _neighbourhood(found: Exposure, baseline_s: float | None) -> _Neighbourhood:
-    if not found.neighbours:
-        whole = found.runtime_s > 0 and found.exclusive_s >= WHOLE * found.runtime_s
-        return _Neighbourhood(None, None, found.runtime_s, whole)
-    if baseline_s is not None and found.exclusive_s > 0:
-        one = lone_neighbour(found, baseline_s)
-        if one is not None:
-            return _Neighbourhood(one[0], 1.0, one[1] * baseline_s)
-    met = found.beside_s or found.crowded_s
-    longest = max(met, key=lambda key: met[key])
-    is_told = found.runtime_s > 0 and STRANGER not in found.neighbours
-    overlap = found.beside_s.get(longest, 0.0) / found.runtime_s if is_told else 0.0
-    return _Neighbourhood(longest, min(overlap, 1.0), found.runtime_s)
+            beside = Neighbourhood(label.neighbour_key, 1.0, label.slowdown * baseline_s)
+        for name in NEIGHBOURHOOD:
+            columns[name][at] = getattr(beside, name)
+    return checked(rows.assign(**columns), PROFILING_RUNS, "job log")
 
 
 def _told(
@@ -209,8 +184,7 @@ def _asks(job: FinishedJob, found: Exposure, baseline_s: float | None) -> bool:
         return False
     if STRANGER in found.neighbours:
         return False
-    is_plain = len(found.neighbours) == 1 and not found.crowded_s and found.exclusive_s == 0
-    return bool(found.neighbours) and not is_plain and lone_neighbour(found, baseline_s) is None
+    return _needs_baseline(found) and lone_neighbour(found, baseline_s) is None
 
 
 def _is_whole(found: Exposure) -> bool:
@@ -243,11 +217,7 @@ def _families(known: pd.DataFrame) -> dict[str, str]:
 
 def _is_watched(job: FinishedJob, found: Exposure) -> bool:
     described = job.structure is not None and PEAK in job.signals
-    return described and _is_mostly_alone(found)
-
-
-def _is_mostly_alone(found: Exposure) -> bool:
-    return found.exclusive_s >= LEAST_WATCHED * found.runtime_s > 0
+    return described and is_mostly_alone(found)
 
 
 def _memory_row(job: FinishedJob, found: Exposure) -> dict[str, object]:

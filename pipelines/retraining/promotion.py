@@ -10,7 +10,8 @@ from scipy.stats import binom
 from data.errors import BadModelError
 from pipelines.registering.registry import CHAMPION, PREVIOUS, ROLLED_BACK, SHADOW, Registry
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import Evidence, GateRules, Verdict, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, Verdict
 from pipelines.retraining.lessons import Lesson
 from pipelines.retraining.retrainer import Challenge
 from serving.inference.bundle import Bundle
@@ -59,8 +60,8 @@ class ShadowRules:
         A champion is rolled back if, by these, the version before is better: looked at again and
         again, hence the confidence.
     live_coverage : float
-        It is, too, if it covers less than this share of live jobs, beyond chance, and the
-        version before covers more.
+        It is, too, if it covers less than this share of the groups of live jobs, beyond chance,
+        and the version before covers more.
     """
 
     rows: int = 8
@@ -95,10 +96,12 @@ class Promotions:
         self, registry: Registry, lesson: Lesson, finished: FinishedJobs
     ) -> Sequence[Challenge]:
         """Promote or drop versions that have shadowed long enough; none if none has."""
-        versions = {name: registry.aliased(name, SHADOW) for name in lesson.models}
-        known = {name: version for name, version in versions.items() if version}
-        if len(known) < len(versions):
-            return []
+        known = {}
+        for name in lesson.models:
+            version = registry.aliased(name, SHADOW)
+            if version is None:
+                return []
+            known[name] = version
         since = _entry(registry, known, SHADOW_SINCE)
         rows = int((lesson.sequences > since).sum())
         if rows < self.rules.rows:
@@ -124,11 +127,12 @@ class Promotions:
         self, registry: Registry, lesson: Lesson, finished: FinishedJobs
     ) -> Sequence[Challenge]:
         """Roll champions back where the versions before them answer better since."""
-        serving = {name: registry.champion(name) for name in lesson.models}
-        before = {name: registry.previous(name) for name in lesson.models}
-        now = {name: version for name, version in serving.items() if version}
-        former = {name: version for name, version in before.items() if version}
-        if len(now) < len(serving) or len(former) < len(serving):
+        aliases = {name: registry.aliases(name) for name in lesson.models}
+        now, former = (
+            {name: found[alias] for name, found in aliases.items() if alias in found}
+            for alias in (CHAMPION, PREVIOUS)
+        )
+        if len(now) < len(aliases) or len(former) < len(aliases):
             return []
         if not all(int(former[name]) < int(now[name]) for name in now):
             return []  # this is what a rollback left, by hand or not
@@ -152,13 +156,13 @@ class Promotions:
 
 def _broken(found: Verdict, rules: ShadowRules) -> str:
     """Return which bound live jobs broke; empty if none."""
-    rows = f"on {found.rows} live rows"
     if found.gain_high < 0:
         error = f"mean error {found.challenger_error:.3f} against {found.champion_error:.3f}"
-        return f"worse than the version before {rows}: {error}"
-    chance = binom.cdf(round(found.coverage * found.rows), found.rows, rules.live_coverage)
+        return f"worse than the version before on {found.rows} live rows: {error}"
+    chance = binom.cdf(round(found.coverage * found.groups), found.groups, rules.live_coverage)
     if found.champion_coverage > found.coverage and chance < (1 - rules.guard.confidence) / 2:
-        return f"coverage {found.coverage:.2f} {rows} is below {rules.live_coverage:.2f}"
+        share = f"coverage {found.coverage:.2f} on {found.groups} groups of live rows"
+        return f"{share} is below {rules.live_coverage:.2f}"
     return ""
 
 

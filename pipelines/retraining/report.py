@@ -27,7 +27,7 @@ def challenge_rows(challenges: Sequence[Challenge]) -> list[dict[str, object]]:
 
     Examples
     --------
-    >>> from pipelines.retraining.gate import undecided
+    >>> from pipelines.retraining.gate_terms import undecided
     >>> kept = Challenge("colocast-memory", None, "3", undecided(2, "only 2 new rows"))
     >>> row = challenge_rows([kept])[0]
     >>> row["model"], row["promote"], row["reason"], row["gain"]

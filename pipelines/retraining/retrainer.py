@@ -14,7 +14,7 @@ from typing import Protocol, Self
 from data.errors import ColocastError, JobLogError, RegistryError, ServiceStartError
 from data.joblog import JobLog
 from pipelines.retraining.finished_jobs import FinishedJobs
-from pipelines.retraining.gate import Verdict
+from pipelines.retraining.gate_terms import Verdict
 from pipelines.retraining.newest_jobs import NewestJobs
 from pipelines.retraining.state import (
     Cause,
@@ -36,7 +36,8 @@ from pipelines.retraining.watch import Drift
 
 LOG = logging.getLogger("colocast.retrain")
 WINDOW_JOBS = 200_000  # newest finished jobs that are trained from; about 2 kB of memory each
-WATCHED_JOBS = 20_000  # newest ones that drift is looked for in
+WATCHED_JOBS = 20_000  # newest ones that drift is looked for in, at least
+WATCHED_STEP = 5_000  # their first one moves on by so many: what is known of the others stays true
 PASSED = ("promoted", "shadow")  # stages of a challenger that the gate let through
 CHANGED = ("promoted", "rolled_back")  # stages at which another version became champion
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -162,7 +163,7 @@ class Retrainer:
         self.after_promotion: Callable[[FinishedJobs], object] | None = None
         self.champion_changed: Callable[[str], object] | None = None
         self._log: JobLog | None = None
-        self._newest = NewestJobs(WATCHED_JOBS)
+        self._newest = NewestJobs(WATCHED_JOBS + WATCHED_STEP)
         self._state = self._without_fatal(load_state(state_path))
 
     def __enter__(self) -> Self:
@@ -243,7 +244,8 @@ class Retrainer:
         found = Watched()
         if watcher is not None:
             try:
-                found = watcher(self._window(WATCHED_JOBS), before.watched_since)
+                length = WATCHED_JOBS + self._state.sequence % WATCHED_STEP
+                found = watcher(self._window(length), before.watched_since)
             except (JobLogError, RegistryError):
                 raise
             except ColocastError as error:

@@ -46,20 +46,29 @@ def relative_times(jobs: Sequence[FinishedJob]) -> Floats:
     >>> relative_times([job(1, 10), job(2, 10), job(3, 10), job(4, 20)]).round(3).tolist()
     [nan, nan, nan, 0.693]
     """
-    before: defaultdict[tuple[str, str, int], deque[float]] = defaultdict(
-        lambda: deque(maxlen=KEPT)
-    )
-    result = np.full(len(jobs), np.nan)
-    for at, job in enumerate(jobs):
+    times = RelativeTimes()
+    return np.array([times.of(job) for job in jobs], dtype=np.float64)
+
+
+class RelativeTimes:
+    """The newest runs of each key, against which the next one is told; see `relative_times`."""
+
+    def __init__(self) -> None:
+        self._runs: defaultdict[tuple[str, str, int], deque[float]] = defaultdict(
+            lambda: deque(maxlen=KEPT)
+        )
+
+    def of(self, job: FinishedJob) -> float:
+        """Return the log of the next job's time over what is usual, and remember it."""
         gpu_model = _alone_on(job)
         if gpu_model is None:
-            continue
-        runs = before[job.job_key, gpu_model, job.gpus]
+            return nan
+        runs = self._runs[job.job_key, gpu_model, job.gpus]
         now = log(max(job.runtime_s, LEAST_S))
         is_known = len(runs) >= FEWEST_BEFORE and _spread(runs) <= TIGHT
-        result[at] = now - median(runs) if is_known else nan
+        found = now - median(runs) if is_known else nan
         runs.append(now)
-    return result
+        return found
 
 
 def _spread(runs: Collection[float]) -> float:

@@ -13,7 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 MOST_TRIES = 2
-MOST_DOUBLINGS = 2  # of the evidence wanted, while challengers are refused
+MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,8 @@ class RetrainRules:
         Seconds since the last attempt of the kind (>= 0).
     growth : float
         And no less than this share of all evidence so far (>= 0): what is known well needs
-        retraining rarely; twice the share, then four times, where the last challenger, then two
-        in a row, were refused: so much did not help. A drift needs only `min_evidence` since it
-        began, and no `min_jobs`.
+        retraining rarely; twice the share where the last challenger was refused: so much did
+        not help. A drift needs only `min_evidence` since it began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
     """

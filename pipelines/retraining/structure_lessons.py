@@ -9,7 +9,8 @@ from pipelines.labelling.from_runs import usable
 from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.lessons import Answers, Trained, ends
-from pipelines.retraining.production import PEAK, production_memory_runs, run_id
+from pipelines.retraining.production import PEAK, production_memory_runs
+from pipelines.retraining.run_rows import run_id
 from serving.inference.bundle import Bundle, Floats
 from serving.inference.demand import demand_estimates_of_rows
 from serving.inference.memory import SMALLEST_MIB, memory_estimates_of_rows

@@ -8,8 +8,10 @@ from pipelines.retraining.champions import champions, learnt_sequence
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.lessons import Lesson
 from pipelines.retraining.observations import observations
+from pipelines.retraining.once import Once
 from pipelines.retraining.promotion import Promotions
 from pipelines.retraining.retrainer import Challenge, Watched
+from pipelines.retraining.speeds import RelativeTimes
 from pipelines.retraining.watch import Drift, WatchRules, drifts
 
 
@@ -26,12 +28,15 @@ class LessonWatcher:
     rules : WatchRules
     promotions : Promotions, optional
         Ends shadow runs and undoes promotions.
+    times : Once
+        How long jobs took against what is usual; the watchers of one log may share it.
     """
 
     registry: Callable[[], Registry]
     lessons: Callable[[FinishedJobs], Sequence[Lesson]]
     rules: WatchRules = field(default_factory=WatchRules)
     promotions: Promotions | None = None
+    times: Once[float] = field(default_factory=lambda: Once(lambda: RelativeTimes().of))
 
     def __call__(self, finished: FinishedJobs, since: int) -> Watched:
         """Return what was settled, and the change that was found first, see ``Watcher``."""
@@ -52,4 +57,5 @@ class LessonWatcher:
         after = max(since, learnt_sequence(serving, finished.joblog))
         if not serving or (lesson.sequences > after).sum() < self.rules.fewest:
             return []
-        return drifts(observations(lesson, serving, finished, after), self.rules)
+        slower = self.times.of(finished.jobs)
+        return drifts(observations(lesson, serving, finished, after, slower), self.rules)

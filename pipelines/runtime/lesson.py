@@ -13,6 +13,7 @@ from pipelines.recipes import made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
 from pipelines.retraining.lessons import Answers, Trained, ends
+from pipelines.retraining.once import RowsOnce
 from pipelines.retraining.regret import queue_regret
 from pipelines.runtime.rows import FinishedRows, batches, rows_as_of
 from serving.inference.bundle import Bundle
@@ -33,13 +34,22 @@ class RuntimeLesson:
     known : DataFrame, ``data.schemas.JOBS``
     finished : FinishedJobs
     seed : int
+    memory : RowsOnce, optional
+        Of earlier lessons on the same log: what it knows need not be read again.
     """
 
     models = ("colocast-runtime-cluster", "colocast-runtime-user")
 
-    def __init__(self, known: pd.DataFrame, finished: FinishedJobs, seed: int) -> None:
+    def __init__(
+        self,
+        known: pd.DataFrame,
+        finished: FinishedJobs,
+        seed: int,
+        memory: RowsOnce | None = None,
+    ) -> None:
         self._known, self._seed = known, seed
-        logged = jobs_frame(finished.jobs)
+        jobs = finished.jobs
+        logged = (memory or RowsOnce()).of(jobs, lambda start: jobs_frame(jobs[start:]))
         self._audit = audited_jobs(logged)
         self._logged = logged[self._audit.kept].reset_index(drop=True)
         self.sequences = np.asarray(finished.sequences, dtype=np.int64)[self._audit.kept]

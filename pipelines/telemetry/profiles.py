@@ -10,7 +10,7 @@ from data.joblog_signals import SignalTable
 from data.prometheus.job_signals import JobSignals, Sharing
 from features.exposure import UNKNOWN_GPU_MODEL, exposure
 from features.profiles import KEYS, profiles_by
-from pipelines.retraining.production import LEAST_WATCHED
+from pipelines.retraining.run_rows import LEAST_WATCHED
 from pipelines.telemetry.enriched import enriched
 
 BY_SHARING = [*KEYS, "sharing"]

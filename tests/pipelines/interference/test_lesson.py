@@ -2,16 +2,18 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.domain import Segment
 from pipelines.interference import training as module
 from pipelines.interference.fit import ForestOptions
-from pipelines.interference.lesson import InterferenceLesson
+from pipelines.interference.lesson import InterferenceLesson, of_shared_jobs
 from pipelines.interference.training import train_interference
 from pipelines.labelling.audit import audited
 from pipelines.registering.report import TrainingReport
 from pipelines.retraining.finished_jobs import FinishedJobs
+from pipelines.retraining.production import production_runs
 from tests.pipelines.sample_jobs import divided
 
 NEWEST = 80
@@ -94,3 +96,15 @@ def test_without_finished_jobs_there_is_nothing_to_judge(sample):
     lesson = InterferenceLesson(sample[0], FinishedJobs("log", [], []), seed=1)
     assert lesson.sequences.tolist() == []
     assert lesson.groups.tolist() == []
+
+
+def test_jobs_that_never_shared_a_card_have_no_part_in_a_label(sample):
+    older, finished = sample
+    runs = production_runs(finished.jobs, older)
+    everything = pd.concat([older, runs], ignore_index=True)
+    alone = everything[everything["neighbour_key"].isna()].head(5)
+    strange = alone.assign(job_key="never-shared", run_id="strange-" + alone["run_id"])
+    more = pd.concat([everything, strange], ignore_index=True)
+    shared = of_shared_jobs(more)
+    assert not shared["job_key"].isin(["never-shared"]).any()
+    pd.testing.assert_frame_equal(audited(shared).labels, audited(more).labels)

@@ -254,5 +254,22 @@ def test_a_challenger_that_passed_first_answers_in_the_shadow(registry, challeng
         assert registry.tags(name, "2")["colocast.shadow_since"] == "99"
 
 
+def test_what_passed_learns_from_all_rows_before_it_shadows(registry, challenge):
+    champion(registry, 0.5)
+    lesson = Lesson(20, 0.2)
+    made = challenge(lesson, shadow_rows=8)
+    assert lesson.asked == [10, 20]
+    assert (made[0].verdict.rows, made[0].version) == (10, "2")
+    facts = registry.load(NAMES[0], "2").spec.facts
+    assert (facts["joblog_sequence"], facts["production_rows"]) == ("20", "20")
+
+
+def test_what_is_promoted_at_once_is_the_version_that_was_judged(registry, challenge):
+    champion(registry, 0.5)
+    lesson = Lesson(20, 0.2)
+    challenge(lesson)
+    assert lesson.asked == [10]
+
+
 def test_a_first_version_has_nobody_to_shadow(registry, challenge):
     assert [c.stage for c in challenge(Lesson(20, 0.4), shadow_rows=8)] == ["promoted"] * 2

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from data.errors import SettingError
-from pipelines.retraining.gate import Evidence, GateRules, undecided, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence, GateRules, undecided
 
 RANDOM = np.random.default_rng(3)
 NOISE = RANDOM.exponential(0.1, 60)
@@ -42,8 +43,19 @@ def test_the_interval_is_wider_where_rows_repeat_one_group():
 def test_low_coverage_is_refused_however_good_the_values_are():
     covered = np.arange(60) >= 20
     found = verdict(Evidence(NOISE, covered, champion_errors=NOISE + 1))
-    assert (found.promote, found.reason) == (False, "coverage 0.67 on 60 rows is below 0.75")
+    assert (found.promote, found.reason) == (False, "coverage 0.67 on 60 groups is below 0.75")
     assert verdict(Evidence(NOISE, covered), GateRules(coverage_floor=0.6)).promote
+
+
+def test_a_batch_that_is_missed_as_a_whole_is_missed_once():
+    groups = np.minimum(
+        np.arange(60) // 2, 20
+    )  # twenty pairs of rows, and twenty rows of one batch
+    evidence = Evidence(NOISE, groups < 20, champion_errors=NOISE + 1, groups=groups)
+    found = verdict(evidence)
+    assert (found.promote, found.coverage) == (True, pytest.approx(20 / 21))
+    alone = verdict(Evidence(NOISE, groups < 20, champion_errors=NOISE + 1))
+    assert alone.reason == "coverage 0.67 on 60 groups is below 0.75"
 
 
 def test_without_a_champion_coverage_alone_decides():

@@ -9,7 +9,8 @@ from data.schemas import PROFILING_RUNS, checked
 from features.profiles import profiles
 from pipelines.labelling.audit import audited
 from pipelines.labelling.labels import slowdown_labels
-from pipelines.retraining.production import production_memory_runs, production_runs, run_id
+from pipelines.retraining.production import production_memory_runs, production_runs
+from pipelines.retraining.run_rows import run_id
 
 NOTHING = checked(pd.DataFrame(columns=PROFILING_RUNS.names), PROFILING_RUNS, "none")
 SIGNALS = {"sm_active_mean": 0.5, "gpu_mem_peak_mib": 4000.0}

@@ -106,8 +106,23 @@ def test_a_champion_whose_intervals_miss_live_jobs_is_rolled_back(registry):
     promoted(registry, registered(registry, 0.5), 5)
     promoted(registry, registered(registry, 0.4), 10)
     made = PROMOTIONS.guarded(registry, Overconfident(30), log_of(30))
-    assert made[0].verdict.reason == "coverage 0.00 on 20 live rows is below 0.60"
+    assert made[0].verdict.reason == "coverage 0.00 on 20 groups of live rows is below 0.60"
     assert registry.champion(NAMES[0]) == "1"
+
+
+class OneBatch(Overconfident):
+    """All its rows are of one batch."""
+
+    def __init__(self, n):
+        super().__init__(n)
+        self.groups = np.zeros(n, dtype=np.str_)
+
+
+def test_one_missed_batch_is_too_little_for_a_rollback(registry):
+    promoted(registry, registered(registry, 0.5), 5)
+    promoted(registry, registered(registry, 0.4), 10)
+    assert PROMOTIONS.guarded(registry, OneBatch(30), log_of(30)) == []
+    assert registry.champion(NAMES[0]) == "2"
 
 
 def test_a_good_champion_or_the_only_one_stays(registry):

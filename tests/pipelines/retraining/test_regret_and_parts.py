@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from pipelines.retraining.gate import Costs, Evidence, GateRules, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Costs, Evidence, GateRules
 from pipelines.retraining.regret import neighbour_regret, queue_regret
 
 RANDOM = np.random.default_rng(3)
@@ -27,7 +28,7 @@ def test_a_user_who_loses_keeps_the_champion_though_the_mean_gains():
     found = verdict(Evidence(challenger, ALL, champion, parts={"user": users}))
     assert not found.promote
     assert found.gain_low > 0
-    assert found.reason == "worse on 20 rows of user=bob: mean gain -0.100"
+    assert found.reason == "worse on 20 groups of user=bob: mean gain -0.100"
     assert (found.worst_part, found.worst_gain) == ("user=bob", pytest.approx(-0.1))
     assert verdict(Evidence(challenger, ALL, champion)).promote
 
@@ -43,7 +44,7 @@ def test_a_part_that_is_not_covered_keeps_the_champion():
     models = np.where(np.arange(60) < 40, "A100", "V100")
     covered = (models == "A100") | (np.arange(60) % 2 == 0)
     found = verdict(Evidence(NOISE, covered, NOISE + 1, parts={"gpu_model": models}))
-    assert found.reason == "coverage 0.50 on 20 rows of gpu_model=V100 is below 0.75"
+    assert found.reason == "coverage 0.50 on 20 groups of gpu_model=V100 is below 0.75"
     assert verdict(Evidence(NOISE, ALL, NOISE + 1, parts={"gpu_model": models})).promote
 
 
@@ -73,7 +74,7 @@ def test_a_challenger_that_covers_more_than_the_champion_is_not_refused_for_cove
     half, none = np.arange(60) % 2 == 0, np.zeros(60, dtype=bool)
     assert verdict(Evidence(NOISE, half, NOISE + 1, champion_covered=none)).promote
     found = verdict(Evidence(NOISE, half, NOISE + 1, champion_covered=ALL))
-    assert found.reason == "coverage 0.50 on 60 rows is below 0.75"
+    assert found.reason == "coverage 0.50 on 60 groups is below 0.75"
 
 
 def test_a_batch_of_one_users_jobs_is_one_piece_of_evidence_for_a_part():

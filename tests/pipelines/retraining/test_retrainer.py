@@ -12,7 +12,8 @@ from data.domain import FinishedJob, Outcome, Segment
 from data.errors import JobLogError, RegistryError, ServiceStartError, SettingError
 from data.joblog import JobLog
 from pipelines.retraining.duties import tell_services
-from pipelines.retraining.gate import Evidence, verdict
+from pipelines.retraining.gate import verdict
+from pipelines.retraining.gate_terms import Evidence
 from pipelines.retraining.retrainer import Challenge, Duty, Retrainer, Watched, only_one
 from pipelines.retraining.state import KINDS, RetrainRules, load_state
 from pipelines.retraining.watch import Drift

@@ -75,8 +75,8 @@ def test_refused_challengers_make_the_next_attempt_wait_for_more_until_something
     again = more
     for _ in range(5):
         again = ended(again, "runtime", now=1, is_refused=True)
-    assert "runtime" not in due(state(*[JOB] * 47, start=again), rules, now=2)
-    assert "runtime" in due(state(*[JOB] * 48, start=again), rules, now=2)
+    assert "runtime" not in due(state(*[JOB] * 23, start=again), rules, now=2)
+    assert "runtime" in due(state(*[JOB] * 24, start=again), rules, now=2)
     promoted = ended(again, "runtime", now=2)
     assert "runtime" in due(state(*[JOB] * 12, start=promoted), rules, now=3)
     changed = drifted(state(*[JOB] * 2, start=again), "runtime", Cause("drift", since=120), rows=2)
