@@ -13,6 +13,17 @@ import numpy.typing as npt
 from scheduler_client.policy.card_groups import Integers
 from scheduler_client.policy.decisions import Reason, RunnerUp
 from scheduler_client.policy.filtering import reserved_mem_mib
+from scheduler_client.policy.group_tests import (
+    Flags,
+    allows_all,
+    counted,
+    facts_of,
+    needed,
+    number_of,
+    quota_allows,
+    spared_cells,
+    tests_of,
+)
 from scheduler_client.policy.ledger import added, changes_beside
 from scheduler_client.policy.placing import Placed, Search, refusals
 from scheduler_client.policy.predictions import UNPREDICTED, CardClass
@@ -22,7 +33,6 @@ from scheduler_client.policy.view import CardState
 SHOWN = 2
 """Runners-up that are kept with an admission."""
 
-Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
@@ -82,27 +92,27 @@ def best_cards(search: Search) -> Choice:
     count = groups.column("count")
     fits = count > 0
     if wanted is not None:
-        fits = fits & (groups.column("model") == _number(groups.models, wanted))
+        fits = fits & (groups.column("model") == number_of(groups.models, wanted))
     facts: dict[str, float] = {}
-    need = _need(search)
+    need = needed(search)
     roomy = np.where(need < 0, groups.column("residents") == 0, need <= groups.column("free"))
-    tests = [(Reason.MEMORY, roomy), *_tests(search)]
-    is_quota_free = _is_free(search)
-    allowed = None if is_quota_free else _quota(search)[groups.cell_column("owners")]
+    tests = [(Reason.MEMORY, roomy), *tests_of(search)]
+    is_quota_free = allows_all(search)
+    allowed = None if is_quota_free else quota_allows(search)[groups.cell_column("owners")]
     for reason, does in tests:
         failing = fits & ~does
         if failing.any():
             refused[reason] += int(count[failing].sum())
-            facts.update(_facts(reason, search, failing))
+            facts.update(facts_of(reason, search, failing))
             fits = fits & does
         if reason is Reason.MEMORY and allowed is not None:
-            before, count = count, _counted(search, allowed)
+            before, count = count, counted(search, allowed)
             refused[Reason.QUOTA] += int((before - count)[fits].sum())
             fits = fits & (count > 0)
-    gentle = _gentle(search)
+    gentle = spared_cells(search)
     if gentle is not None:
         allowed = gentle if allowed is None else allowed & gentle
-        before, count = count, _counted(search, allowed)
+        before, count = count, counted(search, allowed)
         refused[Reason.TOLERANCE] += int((before - count)[fits].sum())
         fits = fits & (count > 0)
     fitting = int(count[fits].sum())
@@ -129,93 +139,19 @@ def fitting_cards(search: Search) -> list[str]:
     Of each group; in the order of their ids.
     """
     groups, wanted = search.board.groups, search.demand.gpu_model
-    need = _need(search)
+    need = needed(search)
     fits = np.where(need < 0, groups.column("residents") == 0, need <= groups.column("free"))
     if wanted is not None:
-        fits = fits & (groups.column("model") == _number(groups.models, wanted))
-    for _, does in _tests(search):
+        fits = fits & (groups.column("model") == number_of(groups.models, wanted))
+    for _, does in tests_of(search):
         fits = fits & does
     found: list[str] = []
-    gentle = _gentle(search)
+    gentle = spared_cells(search)
     for group in np.flatnonzero(fits):
         cells = (c for c in groups.cells_of[group] if gentle is None or gentle[c])
         ids = merge(*(groups.ids[cell] for cell in cells))
         found += islice(ids, search.job.gpus)
     return sorted(found)
-
-
-def _gentle(search: Search) -> Flags | None:
-    """Return whether spared queues' jobs tolerate this one on a card of each cell.
-
-    None where there are no such queues.
-    """
-    groups, rules = search.board.groups, search.rules
-    if not rules.spared or not rules.asks:
-        return None
-    spared = [not rules.spared.isdisjoint(owners) for owners in groups.owner_sets]
-    worst, _, _ = search.outlook.columns()
-    slowed = worst[groups.column("card_class")] > rules.spared_tolerance
-    owners, group = groups.cell_column("owners"), groups.cell_column("group")
-    return ~(np.array(spared, dtype=np.bool_)[owners] & slowed[group])
-
-
-def _counted(search: Search, allowed: Flags) -> Integers:
-    """Return how many cards of each group are allowed."""
-    groups = search.board.groups
-    count = np.where(allowed, groups.cell_column("count"), 0)
-    sums = np.bincount(groups.cell_column("group"), count, minlength=len(groups.cells_of))
-    return sums.astype(np.int64)
-
-
-def _need(search: Search) -> Integers:
-    """Return the memory needed on each group's cards (MiB), -1 where nobody knows."""
-    groups, need = search.board.groups, search.demand.mem_mib
-    by_model = [need.get(model) for model in groups.models]
-    table = np.array([-1 if mib is None else mib for mib in by_model], dtype=np.int64)
-    return table[groups.column("model")] if len(table) else np.zeros(0, dtype=np.int64)
-
-
-def _is_free(search: Search) -> bool:
-    """Return whether the quota allows even whole cards: then it allows every part of them."""
-    job = search.job
-    return search.board.ledger.book.allows(job.queue, {job.queue: float(job.gpus)})
-
-
-def _tests(search: Search) -> list[tuple[Reason, Flags]]:
-    groups, rules = search.board.groups, search.rules
-    tests = []
-    if rules.asks:
-        worst, _, _ = search.outlook.columns()
-        known = worst[groups.column("card_class")]
-        tests.append((Reason.NO_PREDICTION, ~np.isnan(known)))
-        tests.append((Reason.TOLERANCE, known <= rules.tolerance))
-    if search.board.holds.holds:
-        open_ = np.array(search.board.holds.open_to(search.job.job_id), dtype=np.bool_)
-        tests.append((Reason.RESERVED, open_[groups.column("hold")]))
-    return tests
-
-
-def _quota(search: Search) -> Flags:
-    """Return whether the quota allows one card, by the set of queues that are on it."""
-    book, queue = search.board.ledger.book, search.job.queue
-    beside = book.allowed_beside(queue)
-    allowed = []
-    for owners in search.board.groups.owner_sets:
-        if len(owners) == 1:
-            allowed.append(bool(beside[book.index.get(owners[0], -1)]))
-        else:
-            allowed.append(book.allows(queue, changes_beside(queue, owners)))
-    return np.array(allowed, dtype=np.bool_)
-
-
-def _facts(reason: Reason, search: Search, failing: Flags) -> dict[str, float]:
-    groups = search.board.groups
-    if reason is Reason.MEMORY:
-        return {"free": float(groups.column("free")[failing].max())}
-    if reason is Reason.TOLERANCE:
-        worst, _, _ = search.outlook.columns()
-        return {"slowdown": float(worst[groups.column("card_class")[failing]].min())}
-    return {}
 
 
 def _scores(search: Search, need: Integers) -> Floats:
@@ -358,7 +294,3 @@ def _candidate(search: Search, card: CardState) -> Candidate:
         return Candidate(card, mem_mib, UNPREDICTED)
     found = search.forecast.colocation(CardClass.of(card.gpu_model, card.residents))
     return Candidate(card, mem_mib, found or UNPREDICTED)
-
-
-def _number(values: Sequence[str], value: str) -> int:
-    return values.index(value) if value in values else -1

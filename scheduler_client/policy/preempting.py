@@ -81,8 +81,9 @@ def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights)
     """
     costs, victims = rights.field.costs, rights.victims
     heap: list[tuple[float, str, int, _Option | None]] = [
-        (min(costs[r.job_id] for r in card.residents if r.job_id in victims), card.card_id, 0, None)
+        (min(costs[name] for name in residents), card.card_id, 0, None)
         for card in cards
+        if (residents := [r.job_id for r in card.residents if r.job_id in victims])
     ]
     heapify(heap)
     ledger = search.board.ledger
