@@ -89,16 +89,21 @@ def _splits(tree: TreeArrays, leaf: NDArray[np.bool_]) -> list[str]:
         "left_child": place[tree.children_left[inner]].tolist(),
         "right_child": place[tree.children_right[inner]].tolist(),
     }
-    unused = dict.fromkeys(("split_gain", "internal_value", "internal_count"), "0")
-    zeros = [f"{name}={_joined(zero * int(inner.sum()))}" for name, zero in unused.items()]
-    counts = [f"{name}={_joined('1' * int(leaf.sum()))}" for name in ("leaf_weight", "leaf_count")]
-    return [f"{name}={_joined(values)}" for name, values in fields.items()] + zeros + counts
+    # Read, and never asked for.
+    zeros, ones = _repeated("0", int(inner.sum())), _repeated("1", int(leaf.sum()))
+    unused = [f"{name}={zeros}" for name in ("split_gain", "internal_value", "internal_count")]
+    unused += [f"{name}={ones}" for name in ("leaf_weight", "leaf_count")]
+    return [f"{name}={_joined(values)}" for name, values in fields.items()] + unused
 
 
 def _exact(values: Floats) -> list[float]:
     # Its text reads back as the same float64; an infinite one is out of any reach.
     found: list[float] = np.nan_to_num(values).tolist()
     return found
+
+
+def _repeated(word: str, count: int) -> str:
+    return f"{word} " * (count - 1) + word
 
 
 def _joined(values: Iterable[object]) -> str:
