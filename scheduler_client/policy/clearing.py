@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
 from scheduler_client.policy.eviction_cost import eviction_costs
@@ -42,7 +43,7 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         standing=None if levels is None else standing_of(turns.view, levels, turns.tolerated.light),
     )
     found: list[Eviction] = []
-    hopeless: set[_Like] = set()
+    hopeless: dict[_Like, float] = {}  # and since when the one that was tried had waited
     for pending, waiting_ in waits:
         if len(found) == rules.most_per_cycle:
             break
@@ -51,12 +52,13 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
             continue
         search = turns.search(pending)
         like = _like(search, turns)
-        if like in hopeless:
+        waits_since = turns.history.waits_since(pending.job)
+        if like is not None and waits_since >= hopeless.get(like, inf):
             continue
         search = replace(search, board=replace(turns.board, ledger=ledger))
         eviction = planned_eviction(search, field)
         if eviction is None and like is not None:
-            hopeless.add(like)
+            hopeless[like] = waits_since
         if eviction is not None:
             hopeless.clear()
             found.append(eviction)
@@ -70,7 +72,10 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
 
 
 def _like(search: Search, turns: Turns) -> _Like | None:
-    """Return what decides whom a job may evict and where it fits; None where its past does, too."""
+    """Return what decides whom a job may evict and where it fits; None where its past does, too.
+
+    Of jobs that are alike in it, one that has waited longer may take back from more (`grace_s`).
+    """
     pending, job = search.pending, search.job
     is_known = turns.history.knows(job.job_id) or any(
         wanted.reservation.job_id == job.job_id for wanted in turns.wanted
@@ -81,7 +86,8 @@ def _like(search: Search, turns: Turns) -> _Like | None:
     had = pending.priority, pending.attained_gpu_s
     asked = job.queue, job.user, job.gpus, *had, pending.gpu_model, need
     # By identity: the predictions of a cycle outlive it.
-    return (*asked, search.rules.tolerance, id(search.forecast.colocations))
+    lets = tuple(turns.holds.open_to(job.job_id))  # who surely ends in time may use kept cards
+    return (*asked, lets, search.rules.tolerance, id(search.forecast.colocations))
 
 
 def _play(eviction: Eviction, search: Search, field: Field) -> None:

@@ -100,6 +100,24 @@ def test_jobs_of_a_queue_that_asks_for_its_own_alone_never_give_way(full, a_pend
     assert decide(full.view(newcomer(a_pending), queues=light), {}, RULES).evictions == ()
 
 
+def test_of_like_jobs_the_one_that_waited_longer_takes_back_what_started_meanwhile(
+    a_card, a_pending
+):
+    """The other had its turn first, and found nobody who had run long enough."""
+    site = Site([a_card("gpu0"), a_card("gpu1")])
+    for number in range(2):
+        site.run(f"run{number}", f"gpu{number}", queue="heavy", start_time=NOW - 60)
+    owner = Queue("other", 1, "all", reclaims=Whom.ANY)
+    asked = {"queue": "other", "user": "ada", "gpu_mem_mib": 8192}
+    late = a_pending("late", submit_time=NOW - 30, **asked)
+    early = a_pending("early", submit_time=NOW - 90, **asked)
+    view = site.view(early, late, queues=(Queue("heavy", 1, "all"), owner))
+    alike = of_runtime(10.0)
+    predictions = {"late": alike, "early": replace(alike, runtime=of_runtime(99.0).runtime)}
+    (eviction,) = decide(view, predictions, RULES).evictions
+    assert (eviction.job_id, eviction.ground) == ("early", Ground.RECLAIM)
+
+
 def beside(slowdown: float) -> dict[str, JobForecast]:
     both = Estimate(slowdown, slowdown, slowdown, "m/1", Source.MODEL)
     card = CardClass("A100", ("old",))
