@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines.runtime.ordering import PredictedFirst, oracle_gain
-from tests.pipelines.runtime.replayed import order_of_starts, trace
+from pipelines.runtime.ordering import oracle_gain
 
 
 @pytest.fixture
@@ -41,19 +40,3 @@ def test_the_order_of_rows_is_irrelevant(jobs):
     told = pd.Series(jobs["runtime_s"].to_numpy() ** 0.5, index=jobs.index)
     mixed = jobs.sample(frac=1, random_state=1)
     assert oracle_gain(mixed, told[mixed.index].to_numpy()) == oracle_gain(jobs, told.to_numpy())
-
-
-def test_shortest_predicted_job_starts_first():
-    policy = PredictedFirst(np.array([5.0, 30.0, 10.0]), np.array([1, 2, 3], np.uint64))
-    assert order_of_starts(trace([5, 30, 10]), policy) == [0, 2, 1]
-
-
-def test_what_finished_jobs_of_a_batch_took_moves_the_rest_of_it():
-    """The first batch is told to be short; once one of it has run, the other goes first."""
-    policy = PredictedFirst(np.array([1.0, 1.0, 50.0]), np.array([7, 7, 8], np.uint64))
-    assert order_of_starts(trace([900, 900, 50]), policy) == [0, 2, 1]
-
-
-def test_a_gang_that_does_not_fit_is_passed():
-    policy = PredictedFirst(np.array([1.0, 2.0, 3.0]), np.arange(3).astype(np.uint64))
-    assert order_of_starts(trace([9, 9, 9], gpus=[1, 2, 1]), policy, cards=2) == [0, 2, 1]
