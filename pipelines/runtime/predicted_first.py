@@ -1,4 +1,4 @@
-"""Shortest first by what is expected now: predictions at submission, and what has been seen since."""
+"""Shortest first by what is expected now: told at submission, moved by what was seen since."""
 
 from collections import defaultdict, deque
 from heapq import heappop, heappush
