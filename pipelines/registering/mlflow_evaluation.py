@@ -81,4 +81,6 @@ def _tracked(tracking_uri: str) -> Iterator[None]:
         yield
     finally:
         logging.disable(level)
-        mlflow.set_tracking_uri(before)  # None takes it back
+        mlflow.set_tracking_uri(None)  # takes it back, out of the environment too
+        if before is not None:
+            os.environ[_TRACKING] = before  # set_tracking_uri would outlast a later change of it

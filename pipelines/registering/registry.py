@@ -1,10 +1,8 @@
 """The model registry: it alone writes to MLflow; what serves is named by an alias."""
 
-import fcntl
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlflow import MlflowClient
@@ -17,8 +15,10 @@ from pipelines.registering.errors import registry_errors
 from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.mlflow_quiet import silence
 from pipelines.registering.origin import ORIGIN_FOLDER
+from pipelines.registering.registered_version import RegisteredVersion
 from pipelines.registering.report import TrainingReport
-from pipelines.registering.run_log import DIGEST_TAG, log_report, log_version, started_run
+from pipelines.registering.run_log import log_report, log_version, started_run
+from pipelines.registering.tracking_store import first_use, is_server
 from serving.champions.files import read_bundle
 from serving.inference.bundle import Bundle
 
@@ -28,31 +28,8 @@ CHALLENGER = "challenger"  # the newest version that is not, or was not at once,
 SHADOW = "shadow"  # a challenger that passed the gate and answers beside the champion
 ROLLED_BACK = "colocast.rolled_back"  # tag: why a champion made way for the one before
 PRUNED_TAG = "colocast.pruned_version"
-_SQLITE = "sqlite:///"
 _ABSENT = "RESOURCE_DOES_NOT_EXIST"
 _NO_VERSION = (_ABSENT, "INVALID_PARAMETER_VALUE")
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredVersion:
-    """One version as the registry lists it.
-
-    Attributes
-    ----------
-    created_time : float
-        Seconds since 1970, UTC.
-    digest : str or None
-        As ``serving.champions.files.bundle_digest`` gives it; None on a version that is not ours.
-    """
-
-    name: str
-    version: str
-    created_time: float
-    digest: str | None
-    run_id: str | None
-    aliases: tuple[str, ...] = ()
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class Registry:
@@ -80,7 +57,7 @@ class Registry:
         silence()
         self._uri, self._loaded = tracking_uri, loaded
         self._artifacts = None if is_server(tracking_uri) else artifacts_path
-        with self._errors("open the registry"), _first_use(tracking_uri):
+        with self._errors("open the registry"), first_use(tracking_uri):
             self._client = MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)
             self._client.search_registered_models(max_results=1)
 
@@ -355,33 +332,5 @@ class Registry:
         return found
 
     def _listed(self, version: ModelVersion, aliases: Mapping[str, str]) -> RegisteredVersion:
-        number = str(version.version)
         run = self._client.get_run(version.run_id) if version.run_id else None
-        return RegisteredVersion(
-            name=version.name,
-            version=number,
-            created_time=version.creation_timestamp / 1000,
-            digest=version.tags.get(DIGEST_TAG),
-            run_id=version.run_id,
-            aliases=tuple(sorted(alias for alias, at in aliases.items() if at == number)),
-            metrics=dict(run.data.metrics) if run else {},
-            tags=dict(version.tags),
-        )
-
-
-def is_server(tracking_uri: str) -> bool:
-    """Return whether MLflow is spoken to over HTTP, and keeps artifacts where it likes."""
-    return tracking_uri.startswith(("http://", "https://"))
-
-
-@contextmanager
-def _first_use(tracking_uri: str) -> Iterator[None]:
-    """Let one process at a time open a SQLite store: two that create it at once break it."""
-    if not tracking_uri.startswith(_SQLITE):
-        yield
-        return
-    path = Path(tracking_uri.removeprefix(_SQLITE))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return RegisteredVersion.of(version, run, aliases)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from data.domain import REGISTERED_MODELS, FinishedJob
-from pipelines.registering.registry import RegisteredVersion, Registry
+from pipelines.registering.registered_version import RegisteredVersion
+from pipelines.registering.registry import Registry
 
 LOG = logging.getLogger("colocast.retrain")
 DAY_S = 86_400.0

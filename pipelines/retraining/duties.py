@@ -10,8 +10,9 @@ from pipelines.initial_tables import initial_jobs, initial_memory_runs, initial_
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.registering.loaded_versions import LoadedVersions
 from pipelines.registering.push import push
-from pipelines.registering.registry import Registry, is_server
+from pipelines.registering.registry import Registry
 from pipelines.registering.retention import RetentionRules, decided_versions, pruned
+from pipelines.registering.tracking_store import is_server
 from pipelines.retraining.challenge import LessonChallenger, answered
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.gate_terms import GateRules

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import mlflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,8 +61,11 @@ def test_store_is_there_once_something_was_logged(settings, judged):
     assert json.loads(Path(stored).read_text()) == ROWS
 
 
-def test_mlflows_own_evaluator_judges_every_split_on_the_same_run(settings, judged, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///elsewhere.db")
+def test_mlflows_own_evaluator_judges_every_split_on_the_same_run(
+    settings, judged, tmp_path, monkeypatch
+):
+    elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", elsewhere)
     both = [judged, replace(judged, split="extrapolation:dlperf/hugectr")]
     run_id = log_evaluation(settings, Evaluation("memory", ROWS, both, {}))
     run = MlflowClient(tracking_uri=settings.tracking_uri).get_run(run_id)
@@ -70,7 +74,14 @@ def test_mlflows_own_evaluator_judges_every_split_on_the_same_run(settings, judg
     names = {given.dataset.name for given in run.inputs.dataset_inputs}
     assert names == {"held out: configuration", "held out: extrapolation:dlperf/hugectr"}
     assert run.info.status == "FINISHED"
-    assert os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///elsewhere.db"
+    assert os.environ["MLFLOW_TRACKING_URI"] == elsewhere
+
+
+def test_what_names_the_store_afterwards_is_the_environment(settings, judged, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///before.db")
+    log_evaluation(settings, Evaluation("memory", ROWS, [judged], {}))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///after.db")
+    assert mlflow.get_tracking_uri() == "sqlite:///after.db"
 
 
 def test_every_split_is_drawn_three_times_beside_the_scores(judged):

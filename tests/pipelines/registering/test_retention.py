@@ -9,7 +9,8 @@ from data.errors import RegistryError
 from data.joblog import JobLog
 from pipelines.commands.prune import command
 from pipelines.registering.lineage import lineage
-from pipelines.registering.registry import RegisteredVersion, Registry
+from pipelines.registering.registered_version import RegisteredVersion
+from pipelines.registering.registry import Registry
 from pipelines.registering.report import Origin
 from pipelines.registering.retention import RetentionRules, prunable, pruned
 from tests.pipelines.retraining.test_challenge import REPORT, bundle
