@@ -13,6 +13,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Columns = tuple[Floats, Floats, Floats]
 
+NOTHING: Mapping[CardClass, Colocation] = {}
+"""Where nothing was predicted, which is the same for all jobs."""
+
 
 class Outlooks:
     """The predictions of a cycle by the number of the card class.
@@ -32,6 +35,7 @@ class Outlooks:
     def of(self, colocations: Mapping[CardClass, Colocation]) -> "Outlook":
         """Return the outlook of all jobs that share these predictions."""
         # By identity: the predictions of a cycle outlive it, and hashing them costs more.
+        colocations = colocations or NOTHING
         found = self._known.get(id(colocations))
         if found is None:
             found = self._known[id(colocations)] = Outlook(colocations, self)
