@@ -13,8 +13,8 @@ from features.structure import STRUCTURE_COLUMNS
 from pipelines.conformal import WIDEST_OUTSIDE, calibration, outside_factor, residual_quantiles
 from pipelines.registering.model_spec import filled_spec
 from pipelines.splits import Fold, memory_configuration_folds, memory_family_folds
-from serving.forest.compiled import compiled
-from serving.inference.bundle import Bundle, Floats
+from serving.forest.compiled import compiled, tree_spread
+from serving.inference.bundle import Bundle, Calibration, Floats
 from serving.inference.demand import (
     FAMILIES_TABLE,
     SIGNALS_TABLE,
@@ -22,6 +22,7 @@ from serving.inference.demand import (
     Signal,
     demand_estimates_of_rows,
     demand_features,
+    demand_spreads,
     family_names,
     scaled_signals,
 )
@@ -30,6 +31,10 @@ NAME = "colocast-demand"
 MIN_RUNS = 5
 MIN_MEASURED = 0.5  # share of the runs in which a signal must have been measured
 TINY = 1e-9
+LEAST_SPREAD = 0.02  # of a signal's own: trees that agree are not free of error
+
+Held = tuple[Floats, pd.DataFrame]
+"""Residuals of all signals one after the other, and their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +109,11 @@ def uncalibrated_demand_bundle(
         }
     )
     spec = filled_spec(NAME, features, predict, floor=0.0)
+    spec = replace(spec, calibration=replace(spec.calibration, least_spread=LEAST_SPREAD))
     families = pd.DataFrame({"family": sorted(family_names(runs).unique())})
     tables = {SIGNALS_TABLE: table, FAMILIES_TABLE: families}
-    return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
+    spread = tree_spread(forest, predict)
+    return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables, spread)
 
 
 def calibrated_demand_bundle(
@@ -128,25 +135,38 @@ def calibrated_demand_bundle(
     folds = memory_configuration_folds(runs, options.folds, seed)
     held_out = held_out_demand(runs, signals, folds, options, seed)
     bundle = uncalibrated_demand_bundle(runs, signals, options, seed)
-    found, rows = _residuals(held_out, signals)
-    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    groups = rows["signal"].astype("str")
+    known, rows = _residuals(held_out, signals)
     if len(family_names(runs).unique()) > 1:
         apart = memory_family_folds(runs, options.folds, seed)
         strange = _residuals(held_out_demand(runs, signals, apart, options, seed), signals)
     else:  # nothing tells how far another family would be off
-        strange = found * WIDEST_OUTSIDE, rows
-    found = np.concatenate([found, strange[0]])
-    groups = pd.concat([groups, STRANGER + strange[1]["signal"].astype("str")])
-    default = residual_quantiles(found[: len(rows)])
-    calibrated = calibration(found, [groups.reset_index(drop=True)], default, outside)
+        strange = known * WIDEST_OUTSIDE, rows
+    calibrated = _calibration((known, rows), strange, family_names(runs))
     return replace(bundle, spec=replace(bundle.spec, calibration=calibrated)), held_out
 
 
-def _residuals(
-    held_out: Mapping[str, pd.DataFrame], signals: Sequence[Signal]
-) -> tuple[Floats, pd.DataFrame]:
-    """Return the residuals of all signals one after the other, and their rows."""
+def _calibration(known: Held, strange: Held, families: pd.Series) -> Calibration:
+    """Return quantiles by signal, by signal and family, and by signal of families not learnt.
+
+    Notes
+    -----
+    Errors of known families count in what the trees differ by: Johansson, Boström, Löfström and
+    Linusson, "Regression conformal prediction with random forests", Machine Learning 2014.
+    """
+    rows, apart = known[1], strange[1]
+    found = known[0] / rows["spread"].to_numpy(np.float64)
+    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
+    signal = rows["signal"].astype("str")
+    of_family = signal + " " + families.iloc[rows.index].to_numpy(dtype=str)
+    other = STRANGER + apart["signal"].astype("str")
+    coarse, fine = (pd.concat([each, other], ignore_index=True) for each in (signal, of_family))
+    both = np.concatenate([found, strange[0]])
+    made = calibration(both, [coarse, fine], residual_quantiles(found), outside)
+    return replace(made, least_spread=LEAST_SPREAD)
+
+
+def _residuals(held_out: Mapping[str, pd.DataFrame], signals: Sequence[Signal]) -> Held:
+    """Return the residuals of held-out answers, on the scale that the forest learns."""
     found = np.concatenate([scaled_residuals(held_out[signal.name], signal) for signal in signals])
     rows = pd.concat([held_out[signal.name].assign(signal=signal.name) for signal in signals])
     return found, rows
@@ -164,15 +184,21 @@ def held_out_demand(
     Returns
     -------
     dict of signal to DataFrame, indexed by position in `runs`
-        ``value`` (the signal's unit), ``in_domain``, ``fold`` and ``observed`` (as measured).
+        ``value`` (the signal's unit), ``in_domain``, ``spread`` (by what the trees differ, on
+        the scale that the forest learns), ``fold`` and ``observed`` (as measured).
     """
     parts: dict[str, list[pd.DataFrame]] = {signal.name: [] for signal in signals}
     for fold in folds:
         bundle = uncalibrated_demand_bundle(runs.iloc[fold.train], signals, options, seed)
         asked = runs.iloc[fold.test]
-        for name, estimates in demand_estimates_of_rows(bundle, asked).items():
-            kept = estimates[["value", "in_domain"]].assign(fold=fold.name, observed=asked[name])
-            parts[name].append(kept.set_axis(fold.test))
+        told = zip(
+            demand_estimates_of_rows(bundle, asked).items(),
+            demand_spreads(bundle, asked).T,
+            strict=True,
+        )
+        for (name, estimates), spread in told:
+            kept = estimates[["value", "in_domain"]].assign(spread=spread, fold=fold.name)
+            parts[name].append(kept.assign(observed=asked[name]).set_axis(fold.test))
     return {name: pd.concat(frames).sort_index() for name, frames in parts.items()}
 
 

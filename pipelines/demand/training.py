@@ -25,7 +25,7 @@ from pipelines.registering.report import (
     splits_json,
 )
 from serving.inference.bundle import Bundle
-from serving.inference.demand import Signal
+from serving.inference.demand import Signal, family_names
 
 MOST_DRAWN = 4  # signals with a picture of their own
 
@@ -61,7 +61,8 @@ def train_demand(
     bundle, held_out = calibrated_demand_bundle(runs, signals, options, seed)
     facts = {**provenance_facts(runs), "signals": ", ".join(signal.name for signal in signals)}
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
-    judged = {s.name: _with_intervals(held_out[s.name], s) for s in signals}
+    families = family_names(runs)
+    judged = {s.name: _with_intervals(held_out[s.name], s, families) for s in signals}
     splits = demand_rows("configuration", judged, runs["family"])
     return bundle, TrainingReport(
         params={**{name: str(value) for name, value in asdict(options).items()}, "seed": str(seed)},
@@ -78,9 +79,12 @@ def _metric_name(name: str) -> str:
     return name.replace(":", "/")  # MLflow allows no colon, and groups by slashes
 
 
-def _with_intervals(rows: pd.DataFrame, signal: Signal) -> pd.DataFrame:
+def _with_intervals(rows: pd.DataFrame, signal: Signal, families: pd.Series) -> pd.DataFrame:
     """Return held-out estimates with the intervals that the other folds give."""
-    low, high = cross_intervals(scaled_residuals(rows, signal), rows["fold"])
+    spread = rows["spread"].to_numpy(np.float64)
+    groups = families.iloc[rows.index].reset_index(drop=True)
+    found = cross_intervals(scaled_residuals(rows, signal) / spread, rows["fold"], [groups])
+    low, high = (end * spread for end in found)
     value = rows["value"].to_numpy(np.float64)
     if signal.is_log:
         bounds = [np.expm1(np.log1p(value) + end * signal.scale) for end in (low, high)]

@@ -17,7 +17,7 @@ import pandas as pd
 from data.errors import BadModelError, shown
 from serving.champions.contents import check_contents
 from serving.champions.estimators import LIGHTGBM_FILE, read_estimator
-from serving.forest.compiled import compiled
+from serving.forest.compiled import compiled, tree_spread
 from serving.forest.plain import PlainForest
 from serving.inference.bundle import Bundle, Floats, ModelSpec, spec_from_json, spec_json
 
@@ -99,7 +99,10 @@ def read_bundle(directory: Path, version: str, prepared: PlainForest | None = No
         raise BadModelError(f"{directory}: found no model, wanted {SKOPS_FILE} or {LIGHTGBM_FILE}")
     estimator = prepared or read_estimator(directory / name)
     _check_features(estimator, spec, directory / name)
-    bundle = Bundle(spec, version, compiled(estimator), estimator, _tables(directory, digests))
+    predict, tables = compiled(estimator), _tables(directory, digests)
+    is_spread = spec.calibration.least_spread is not None
+    spread = tree_spread(estimator, predict) if is_spread else None
+    bundle = Bundle(spec, version, predict, estimator, tables, spread)
     check_examples(bundle, str(directory / name))
     return bundle
 

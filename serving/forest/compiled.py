@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from data.errors import BadModelError
 from serving.forest.layout import compiled_forest
 from serving.forest.plain import PlainForest
 from serving.forest.trees import TreeArrays, check_trees
+from serving.forest.walk import CompiledForest
 from serving.inference.bundle import Floats
 
 
@@ -46,6 +48,45 @@ def compiled(estimator: object) -> Callable[[Floats], Floats]:
     if hasattr(estimator, "num_feature"):
         return lambda rows: np.asarray(predict(rows, num_threads=1), dtype=np.float64)
     return lambda rows: np.asarray(predict(rows), dtype=np.float64)
+
+
+def tree_spread(
+    estimator: object, predict: Callable[[Floats], Floats]
+) -> Callable[[Floats], Floats]:
+    """Return a function from feature rows to how much a forest's trees differ.
+
+    Parameters
+    ----------
+    estimator : object
+        As `compiled` takes it.
+    predict : callable
+        What `compiled` made of it.
+
+    Returns
+    -------
+    callable
+        float64 array of shape (n, n_features) to float64 array (n, n_targets): the standard
+        deviation of the trees' answers.
+
+    Raises
+    ------
+    BadModelError
+        If the estimator is no forest.
+    """
+    forest = getattr(predict, "__self__", None)
+    if isinstance(forest, CompiledForest):
+        return forest.spread
+    members = getattr(estimator, "estimators_", None)
+    if members is None:
+        raise BadModelError(f"found a {type(estimator).__name__}, wanted a forest")
+    trees = [member.tree_.predict for member in members]
+
+    def spread(rows: Floats) -> Floats:
+        narrow = np.ascontiguousarray(rows, dtype=np.float32)
+        told = np.stack([np.asarray(tree(narrow)).reshape(len(narrow), -1) for tree in trees])
+        return np.asarray(told.std(axis=0), dtype=np.float64)
+
+    return spread
 
 
 def _forest(trees: list[Callable[..., Floats]]) -> Callable[[Floats], Floats]:

@@ -5,6 +5,7 @@ time, mispredicting about every second branch. Here each step moves thousands of
 walkers one level down with a handful of branch-free numpy calls.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,10 +65,25 @@ class CompiledForest:
         mean: Floats = total / len(self.roots)
         return mean[:, 0] if mean.shape[1] == 1 else mean
 
+    def spread(self, rows: Floats) -> Floats:
+        """Return the standard deviation over the trees for each row, shape (n, n_targets)."""
+        codes = column_codes(rows) << self.column_bits
+        found = np.empty((len(codes), self.values.shape[1]))
+        for at in range(0, len(codes), ROWS):
+            told = list(self._told(codes[at : at + ROWS]))
+            found[at : at + ROWS] = np.concatenate(told).std(axis=0)
+        return found
+
     def _total(self, codes: Ints) -> Floats:
         """Return the sum over the trees, shape (n, n_targets)."""
+        total = np.zeros((len(codes), self.values.shape[1]))
+        for told in self._told(codes):
+            total += told.sum(axis=0)
+        return total
+
+    def _told(self, codes: Ints) -> Iterator[Floats]:
+        """Yield what some trees at a time answer, shape (n_trees, n, n_targets)."""
         n, targets = len(codes), self.values.shape[1]
-        total = np.zeros((n, targets))
         trees = min(max(1, WALKERS // n), len(self.roots))
         starts = np.tile(np.arange(n) * codes.shape[1], trees)
         buffers = Buffers.of(trees * n)
@@ -75,8 +91,7 @@ class CompiledForest:
         for at in range(0, len(self.roots), trees):
             roots = self.roots[at : at + trees]
             ends = self._walk(flat, np.repeat(roots, n), starts[: len(roots) * n], buffers)
-            total += self.values.take(ends, axis=0).reshape(len(roots), n, targets).sum(axis=0)
-        return total
+            yield self.values.take(ends, axis=0).reshape(len(roots), n, targets)
 
     def _walk(self, codes: Ints, nodes: Ints, starts: Ints, buffers: "Buffers") -> Ints:
         """Return the leaf that each walker reaches.

@@ -35,12 +35,16 @@ class Calibration:
         The same for groups that were large enough to be calibrated on their own.
     outside : float
         Factor on both quantiles where the input lies outside what was learnt (>= 1).
+    least_spread : float, optional
+        Where given, quantiles are in units of what a forest's trees differ by, which is this at
+        least; without, they are residuals themselves.
     """
 
     level: float
     default: tuple[float, float]
     groups: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     outside: float = 1.0
+    least_spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,9 @@ class Bundle:
         The scikit-learn estimator or LightGBM booster behind `predict`.
     tables : mapping of str to DataFrame
         Frames stored beside the model, such as ``profiles``.
+    spread : callable, optional
+        From the same rows to the standard deviation of the trees' answers, of a version whose
+        intervals count in it.
     """
 
     spec: ModelSpec
@@ -106,6 +113,7 @@ class Bundle:
     predict: Callable[[Floats], Floats]
     estimator: object
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    spread: Callable[[Floats], Floats] | None = None
 
 
 def spec_json(spec: ModelSpec) -> str:
@@ -140,7 +148,11 @@ def spec_from_json(text: str) -> ModelSpec:
 
 
 def interval_frame(
-    spec: ModelSpec, raw: Floats, rows: pd.DataFrame, groups: pd.Series
+    spec: ModelSpec,
+    raw: Floats,
+    rows: pd.DataFrame,
+    groups: pd.Series,
+    units: Floats | float = 1.0,
 ) -> pd.DataFrame:
     """Turn raw predictions into values with calibrated bounds.
 
@@ -153,6 +165,8 @@ def interval_frame(
         The features that were predicted from; decides what lies outside the training range.
     groups : Series of str, length n
         Calibration group of each row; an unknown group gets the default quantiles.
+    units : array of shape (n,), float64, or float
+        What the quantiles of each row count in, on the spec's scale.
 
     Returns
     -------
@@ -162,6 +176,7 @@ def interval_frame(
     """
     found = [spec.calibration.groups.get(g, spec.calibration.default) for g in groups]
     quantiles = np.array(found, dtype=np.float64).reshape(-1, 2)
+    quantiles *= np.broadcast_to(units, len(rows))[:, None]
     bounds, in_domain = interval_arrays(spec, raw, _values(spec, rows), quantiles)
     columns = dict(zip(("value", "lower", "upper"), bounds, strict=True))
     return pd.DataFrame({**columns, "in_domain": in_domain}, index=rows.index)

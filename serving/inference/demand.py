@@ -53,7 +53,7 @@ def demand_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> dict[s
     bundle : Bundle
         Of ``colocast-demand``, with the tables ``signals`` (the fields of `Signal`, its name as
         ``signal``) and ``families`` (``family``, those that were learnt). A calibration group is
-        a signal, of a known family or of another.
+        a signal, a signal of a known family, or a signal of any other.
     structures : DataFrame of shape (n, >= 13), any index
         As ``features.structure.structures_frame`` gives, or ``data.schemas.MEMORY_RUNS``.
 
@@ -65,15 +65,54 @@ def demand_estimates_of_rows(bundle: Bundle, structures: pd.DataFrame) -> dict[s
         family that was not learnt is outside.
     """
     signals = signals_of(bundle)
-    strange = strangers(bundle, structures)
-    rows = demand_features(structures, bundle.spec.features, strange)
-    shape = (len(rows), len(signals))
-    raw = bundle.predict(rows.to_numpy(np.float64)) if len(rows) else np.empty(shape)
-    outputs = raw.reshape(shape)
+    asked = _Asked.of(bundle, structures)
+    shape = (len(asked.rows), len(signals))
+    raw = bundle.predict(asked.rows.to_numpy(np.float64)) if len(asked.rows) else np.empty(shape)
+    outputs, spreads = raw.reshape(shape), _spreads(bundle, asked.rows, len(signals))
     return {
-        signal.name: _signal_estimates(bundle, rows, outputs[:, at], signal, strange)
+        signal.name: _signal_estimates(bundle, asked, (outputs[:, at], spreads[:, at]), signal)
         for at, signal in enumerate(signals)
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the forest sees of each of n models, their families, and which it did not learn."""
+
+    rows: pd.DataFrame
+    families: pd.Series
+    strange: pd.Series
+
+    @classmethod
+    def of(cls, bundle: Bundle, structures: pd.DataFrame) -> "_Asked":
+        strange = strangers(bundle, structures)
+        rows = demand_features(structures, bundle.spec.features, strange)
+        return cls(rows, family_names(structures), strange)
+
+
+def demand_spreads(bundle: Bundle, structures: pd.DataFrame) -> Floats:
+    """Return how much the trees differ about each model, in units of learnt signals.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        One that tells it.
+    structures : DataFrame of shape (n, >= 13)
+
+    Returns
+    -------
+    array of shape (n, n_signals), float64, > 0
+        At least the calibration's ``least_spread``; ones where that is not given.
+    """
+    rows = _Asked.of(bundle, structures).rows
+    return _spreads(bundle, rows, len(signals_of(bundle)))
+
+
+def _spreads(bundle: Bundle, rows: pd.DataFrame, signals: int) -> Floats:
+    least = bundle.spec.calibration.least_spread
+    if bundle.spread is None or least is None or rows.empty:
+        return np.ones((len(rows), signals))
+    return np.asarray(bundle.spread(rows.to_numpy(np.float64)) + least, dtype=np.float64)
 
 
 def demand_features(
@@ -149,20 +188,36 @@ def scaled_signals(measured: pd.DataFrame, signals: Sequence[Signal]) -> Floats:
 
 
 def _signal_estimates(
-    bundle: Bundle, rows: pd.DataFrame, raw: Floats, signal: Signal, strange: pd.Series
+    bundle: Bundle, asked: _Asked, told: tuple[Floats, Floats], signal: Signal
 ) -> pd.DataFrame:
     # On the learnt scale nothing is clipped yet: a floor there is not the signal's floor.
     spec = replace(bundle.spec, floor=-np.inf)
-    groups = signal_groups(signal.name, strange)
-    known = groups.isin(list(spec.calibration.groups)) | ~strange
-    estimates = interval_frame(spec, raw, rows, groups.where(known, signal.name))
+    groups = signal_groups(signal.name, asked.families, asked.strange)
+    known = groups.isin(list(spec.calibration.groups))
+    # What a new family may be off by does not follow from how alike the trees are about it.
+    units = np.where(known & asked.strange, 1.0, told[1])
+    estimates = interval_frame(spec, told[0], asked.rows, groups.where(known, signal.name), units)
     bounds = estimates[["value", "lower", "upper"]].mul(signal.scale)
     high = 1.0 if signal.name in _RATIOS else np.inf
     bounds = (bounds.apply(np.expm1) if signal.is_log else bounds).clip(bundle.spec.floor, high)
-    in_domain = estimates["in_domain"] & ~strange
+    in_domain = estimates["in_domain"] & ~asked.strange
     return bounds.assign(in_domain=in_domain, source=str(Source.MODEL))
 
 
-def signal_groups(name: str, strange: pd.Series) -> pd.Series:
-    """Return the calibration group of each estimate of a signal."""
-    return pd.Series(name, index=strange.index, dtype="str").mask(strange, STRANGER + name)
+def signal_groups(name: str, families: pd.Series, strange: pd.Series) -> pd.Series:
+    """Return the calibration group of each estimate of a signal.
+
+    Parameters
+    ----------
+    name : str
+    families : Series of str
+        As `family_names` gives them.
+    strange : Series of bool, indexed as `families`
+        Whether the family was not learnt.
+
+    Examples
+    --------
+    >>> signal_groups("fp32_active_mean", pd.Series(["mlp", "cnn"]), pd.Series([False, True])).tolist()
+    ['fp32_active_mean mlp', 'stranger fp32_active_mean']
+    """
+    return (name + " " + families.astype("str")).mask(strange, STRANGER + name)
