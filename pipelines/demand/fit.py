@@ -17,6 +17,7 @@ from serving.forest.compiled import compiled, tree_spread
 from serving.inference.bundle import Bundle, Calibration, Floats
 from serving.inference.demand import (
     FAMILIES_TABLE,
+    SIGNAL_COLUMNS,
     SIGNALS_TABLE,
     STRANGER,
     Signal,
@@ -101,19 +102,21 @@ def uncalibrated_demand_bundle(
         random_state=seed,
     ).fit(features, targets if len(signals) > 1 else targets[:, 0])
     predict = compiled(forest)
-    table = pd.DataFrame(
-        {
-            "signal": [signal.name for signal in signals],
-            "scale": [signal.scale for signal in signals],
-            "is_log": [signal.is_log for signal in signals],
-        }
-    )
     spec = filled_spec(NAME, features, predict, floor=0.0)
     spec = replace(spec, calibration=replace(spec.calibration, least_spread=LEAST_SPREAD))
     families = pd.DataFrame({"family": sorted(family_names(runs).unique())})
-    tables = {SIGNALS_TABLE: table, FAMILIES_TABLE: families}
+    tables = {SIGNALS_TABLE: _signals_table(runs, signals), FAMILIES_TABLE: families}
     spread = tree_spread(forest, predict)
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables, spread)
+
+
+def _signals_table(runs: pd.DataFrame, signals: Sequence[Signal]) -> pd.DataFrame:
+    """Return what each output is, with the ends of what a single family showed."""
+    ends = np.full((len(signals), 2), np.nan)
+    if family_names(runs).nunique() == 1:
+        ends[:] = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
+    rows = [(signal.name, signal.scale, signal.is_log, *ends[at]) for at, signal in enumerate(signals)]
+    return pd.DataFrame(rows, columns=SIGNAL_COLUMNS)
 
 
 def calibrated_demand_bundle(

@@ -12,6 +12,7 @@ from features.structure import COMPUTE_COLUMNS, structure_features, structures_f
 from serving.inference.bundle import Bundle, Floats, interval_frame
 
 SIGNALS_TABLE = "signals"
+SIGNAL_COLUMNS = ["signal", "scale", "is_log", "low", "high"]
 FAMILIES_TABLE = "families"
 STRANGER = "stranger "  # before a signal's name: its calibration group for unknown families
 _RATIOS = {f"{name}_{moment}" for name in RATIO_SIGNALS for moment in ("mean", "std")}
@@ -19,18 +20,32 @@ _RATIOS = {f"{name}_{moment}" for name in RATIO_SIGNALS for moment in ("mean", "
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One output of the forest: the signal, or its ``log1p``, divided by `scale`."""
+    """One output of the forest: the signal, or its ``log1p``, divided by `scale`.
+
+    Attributes
+    ----------
+    name : str
+    scale : float
+    is_log : bool
+    low, high : float
+        Between which, as outputs, nine tenths of the learnt runs of a single family lie; NaN
+        where several families tell how far the forest is off for another.
+    """
 
     name: str
     scale: float
     is_log: bool
+    low: float = np.nan
+    high: float = np.nan
 
 
 def signals_of(bundle: Bundle) -> list[Signal]:
     """Return what each output of a demand bundle is, in order."""
-    table = bundle.tables[SIGNALS_TABLE]
-    parts = zip(table["signal"], table["scale"], table["is_log"], strict=True)
-    return [Signal(str(name), float(scale), bool(is_log)) for name, scale, is_log in parts]
+    table = bundle.tables[SIGNALS_TABLE].reindex(columns=SIGNAL_COLUMNS)  # older ones lack ends
+    return [
+        Signal(str(name), float(scale), bool(is_log), float(low), float(high))
+        for name, scale, is_log, low, high in table.itertuples(index=False)
+    ]
 
 
 def demand_estimates(
@@ -197,6 +212,9 @@ def _signal_estimates(
     # What a new family may be off by does not follow from how alike the trees are about it.
     units = np.where(known & asked.strange, 1.0, told[1])
     estimates = interval_frame(spec, told[0], asked.rows, groups.where(known, signal.name), units)
+    lower, upper = estimates["lower"], estimates["upper"]
+    estimates["lower"] = np.where(asked.strange, np.fmin(lower, signal.low), lower)
+    estimates["upper"] = np.where(asked.strange, np.fmax(upper, signal.high), upper)
     bounds = estimates[["value", "lower", "upper"]].mul(signal.scale)
     high = 1.0 if signal.name in _RATIOS else np.inf
     bounds = (bounds.apply(np.expm1) if signal.is_log else bounds).clip(bundle.spec.floor, high)
