@@ -45,10 +45,27 @@ def residual_quantiles(residuals: Floats, level: float = LEVEL) -> tuple[float, 
     >>> residual_quantiles(np.array([-1.0, 3.0]), 0.9)
     (-1.0, 3.0)
     """
-    ordered, n, tail = np.sort(residuals), len(residuals), (1 - level) / 2
+    return tail_quantiles(residuals, (1 - level) / 2, (1 - level) / 2)
+
+
+def tail_quantiles(residuals: Floats, lower: float, upper: float) -> tuple[float, float]:
+    """Return the same for tails of different weight.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64, n >= 1
+    lower, upper : float
+        Probabilities in [0, 0.5) that a new residual lies below, and above.
+
+    Examples
+    --------
+    >>> tail_quantiles(np.arange(1.0, 100.0), 0.0, 0.1)
+    (1.0, 90.0)
+    """
+    ordered, n = np.sort(residuals), len(residuals)
     # The tolerance keeps (n + 1) * tail = 5 from becoming 4.999….
-    low = int(np.floor((n + 1) * tail + 1e-9))
-    high = int(np.ceil((n + 1) * (1 - tail) - 1e-9))
+    low = int(np.floor((n + 1) * lower + 1e-9))
+    high = int(np.ceil((n + 1) * (1 - upper) - 1e-9))
     return float(ordered[max(low, 1) - 1]), float(ordered[min(high, n) - 1])
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from data.errors import SettingError
 from pipelines.splits import Fold
@@ -102,6 +103,25 @@ def worst_coverage(observed: Floats, estimates: pd.DataFrame, groups: pd.Series)
     inside = (observed >= estimates["lower"].to_numpy()) & (
         observed <= estimates["upper"].to_numpy()
     )
-    table = pd.DataFrame({"inside": inside}).groupby(groups.to_numpy())["inside"]
-    shares = table.mean()[table.size() >= FEWEST].to_numpy(np.float64)
+    named = groups.notna().to_numpy(np.bool_)
+    return worst_share(inside[named], groups.to_numpy(dtype=str)[named])
+
+
+def worst_share(inside: NDArray[np.bool_], names: NDArray[np.str_]) -> float | None:
+    """Return the share of True that all but the worst tenth of the groups reach.
+
+    Parameters
+    ----------
+    inside : array of shape (n,), bool
+    names : array of shape (n,), str
+        The group of each.
+
+    Returns
+    -------
+    float or None
+        As `worst_coverage`.
+    """
+    _, group = np.unique(names, return_inverse=True)
+    rows = np.bincount(group)
+    shares = (np.bincount(group, inside) / np.maximum(rows, 1))[rows >= FEWEST]
     return float(np.quantile(shares, WORST, method="lower")) if len(shares) else None

@@ -112,10 +112,12 @@ def uncalibrated_demand_bundle(
 
 def _signals_table(runs: pd.DataFrame, signals: Sequence[Signal]) -> pd.DataFrame:
     """Return what each output is, with the ends of what a single family showed."""
-    ends = np.full((len(signals), 2), np.nan)
-    if family_names(runs).nunique() == 1:
-        ends[:] = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
-    rows = [(signal.name, signal.scale, signal.is_log, *ends[at]) for at, signal in enumerate(signals)]
+    ends = [(np.inf, -np.inf)] * len(signals)
+    if len(family_names(runs).unique()) == 1:
+        ends = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
+    rows = [
+        (signal.name, signal.scale, signal.is_log, *ends[at]) for at, signal in enumerate(signals)
+    ]
     return pd.DataFrame(rows, columns=SIGNAL_COLUMNS)
 
 

@@ -1,10 +1,11 @@
 """Calibrate the interference forest by how new a pair is."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from data.errors import SettingError
 from pipelines.conformal import (
@@ -14,6 +15,7 @@ from pipelines.conformal import (
     residual_quantiles,
     with_small_groups,
 )
+from pipelines.conformal_groups import known_groups, new_group_quantiles
 from pipelines.interference.few_pairs import answers_after
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.splits import INTERFERENCE_SPLITS, Fold
@@ -26,6 +28,7 @@ from serving.inference.interference import (
     NEW_FAMILY_PAIR,
     NEW_GPU_MODEL,
     NEW_PAIR,
+    OF_FAMILY,
     WELL_MEASURED,
 )
 from serving.inference.interference_rows import has_effects
@@ -184,13 +187,44 @@ def _calibration(
 ) -> Calibration:
     rows = pd.concat([frame.assign(kind=kind) for kind, frame in held_out.items()])
     found = residuals(rows, scale)
-    gpu_models = data.labels["gpu_model"].astype("str").to_numpy()[rows.index]
+    gpu_models, families = (
+        data.labels[name].to_numpy(dtype=str)[rows.index] for name in ("gpu_model", "family")
+    )
     kinds = rows["kind"].astype("str").reset_index(drop=True)
     hardest = list(held_out)[-1]
-    default = residual_quantiles(found[rows["kind"].to_numpy() == hardest])
+    is_hardest = rows["kind"].to_numpy() == hardest
+    default = (
+        new_group_quantiles(found[is_hardest], families[is_hardest])
+        if hardest == NEW_FAMILY
+        else residual_quantiles(found[is_hardest])
+    )
     outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
+    of_new = {NEW_FAMILY, *(AFTER if hardest == NEW_FAMILY else ())}
     if len(np.unique(gpu_models)) == 1:
-        return calibration(found, [kinds], default, outside)
+        known = calibration(found, [kinds], default, outside)
+        return _by_family(known, found, [kinds], families, of_new)
     narrow = kinds + "/" + gpu_models
     known = calibration(found, [kinds, narrow], default, outside)
+    known = _by_family(known, found, [kinds, narrow], families, of_new)
     return with_small_groups(known, found, kinds, narrow, MIN_RESIDUALS)
+
+
+def _by_family(
+    known: Calibration,
+    found: Floats,
+    groupings: Sequence[pd.Series],
+    families: NDArray[np.str_],
+    of_new: Collection[str],
+) -> Calibration:
+    """Return intervals that hold in each family: the learnt ones' own, and those of new ones."""
+    groups = dict(known.groups)
+    for grouping in groupings:
+        names = grouping.to_numpy(dtype=str)
+        for name in set(names) & set(known.groups):
+            own, kind = names == name, name.split("/", maxsplit=1)[0]
+            rest, learnt = known_groups(found[own], families[own], known.level)
+            is_new = kind in of_new
+            groups[name] = new_group_quantiles(found[own], families[own]) if is_new else rest
+            if kind != NEW_FAMILY:
+                groups |= {name + OF_FAMILY + family: ends for family, ends in learnt.items()}
+    return replace(known, groups=groups)

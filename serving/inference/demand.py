@@ -28,20 +28,21 @@ class Signal:
     scale : float
     is_log : bool
     low, high : float
-        Between which, as outputs, nine tenths of the learnt runs of a single family lie; NaN
-        where several families tell how far the forest is off for another.
+        Between which, as outputs, nine tenths of the learnt runs of a single family lie; inf and
+        -inf where several families tell how far the forest is off for another.
     """
 
     name: str
     scale: float
     is_log: bool
-    low: float = np.nan
-    high: float = np.nan
+    low: float = np.inf
+    high: float = -np.inf
 
 
 def signals_of(bundle: Bundle) -> list[Signal]:
     """Return what each output of a demand bundle is, in order."""
-    table = bundle.tables[SIGNALS_TABLE].reindex(columns=SIGNAL_COLUMNS)  # older ones lack ends
+    table = bundle.tables[SIGNALS_TABLE].reindex(columns=SIGNAL_COLUMNS)
+    table = table.fillna({"low": np.inf, "high": -np.inf})  # older versions know no ends
     return [
         Signal(str(name), float(scale), bool(is_log), float(low), float(high))
         for name, scale, is_log, low, high in table.itertuples(index=False)
@@ -213,8 +214,8 @@ def _signal_estimates(
     units = np.where(known & asked.strange, 1.0, told[1])
     estimates = interval_frame(spec, told[0], asked.rows, groups.where(known, signal.name), units)
     lower, upper = estimates["lower"], estimates["upper"]
-    estimates["lower"] = np.where(asked.strange, np.fmin(lower, signal.low), lower)
-    estimates["upper"] = np.where(asked.strange, np.fmax(upper, signal.high), upper)
+    estimates["lower"] = np.where(asked.strange, np.minimum(lower, signal.low), lower)
+    estimates["upper"] = np.where(asked.strange, np.maximum(upper, signal.high), upper)
     bounds = estimates[["value", "lower", "upper"]].mul(signal.scale)
     high = 1.0 if signal.name in _RATIOS else np.inf
     bounds = (bounds.apply(np.expm1) if signal.is_log else bounds).clip(bundle.spec.floor, high)
@@ -235,7 +236,8 @@ def signal_groups(name: str, families: pd.Series, strange: pd.Series) -> pd.Seri
 
     Examples
     --------
-    >>> signal_groups("fp32_active_mean", pd.Series(["mlp", "cnn"]), pd.Series([False, True])).tolist()
-    ['fp32_active_mean mlp', 'stranger fp32_active_mean']
+    >>> families, strange = pd.Series(["mlp", "cnn"]), pd.Series([False, True])
+    >>> signal_groups("sm_active_mean", families, strange).tolist()
+    ['sm_active_mean mlp', 'stranger sm_active_mean']
     """
     return (name + " " + families.astype("str")).mask(strange, STRANGER + name)

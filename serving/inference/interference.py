@@ -30,6 +30,9 @@ NEW_CONFIGURATION, NEW_FAMILY = "configuration", "family"
 NEW_GPU_MODEL = "gpu_model"
 """Nothing was learnt on this GPU model, nor were both jobs measured there since."""
 
+OF_FAMILY = " of "
+"""Between a calibration group and the family of the slowed job, in a group of its own."""
+
 WELL_MEASURED = 3  # neighbours
 
 ESTIMATE_COLUMNS = ["value", "lower", "upper", "in_domain", "source"]
@@ -187,26 +190,39 @@ def _families_met(
 
 
 def calibration_groups(
-    calibration: Calibration, kinds: NDArray[np.str_], gpu_models: pd.Series
+    calibration: Calibration, kinds: NDArray[np.str_], gpu_models: pd.Series, families: pd.Series
 ) -> pd.Series:
-    """Return the narrowest calibrated group of each pair: its novelty on its GPU model, if any.
+    """Return the narrowest calibrated group of each pair: novelty, GPU model, the job's family.
+
+    Parameters
+    ----------
+    calibration : Calibration
+    kinds : array of shape (n,), str
+        As `novelty` gives them.
+    gpu_models, families : Series of str, length n, one index
+        Of the slowed jobs.
 
     Examples
     --------
-    >>> calibration = Calibration(0.9, (0.0, 0.0), {"pair": (-1, 1), "pair/v100": (-1, 1)})
-    >>> models = pd.Series(["v100", "k80"])
-    >>> calibration_groups(calibration, np.array(["pair", "pair"]), models).tolist()
-    ['pair/v100', 'pair']
+    >>> known = dict.fromkeys(["pair", "pair/v100", "pair of VGG"], (-1, 1))
+    >>> models, families = pd.Series(["v100", "k80", "k80"]), pd.Series(["VGG", "VGG", "LSTM"])
+    >>> kinds = np.array(["pair"] * 3)
+    >>> calibration_groups(Calibration(0.9, (0, 0), known), kinds, models, families).tolist()
+    ['pair/v100', 'pair of VGG', 'pair']
     """
+    known = list(calibration.groups)
     general = pd.Series(kinds, index=gpu_models.index, dtype="str")
     narrow = general + "/" + gpu_models.astype("str")
-    return narrow.where(narrow.isin(list(calibration.groups)), general)
+    narrow = narrow.where(narrow.isin(known), general)
+    own = narrow + OF_FAMILY + families.astype("str")
+    return own.where(own.isin(known), narrow)
 
 
 def _by_model(bundle: Bundle, pairs: pd.DataFrame, at: NDArray[np.intp]) -> pd.DataFrame:
     question = forest_question(bundle, pairs)
     kinds = novelty(bundle, at)
-    groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"])
+    families = bundle.tables[PROFILES_TABLE]["family"].iloc[at[:, 0]].set_axis(pairs.index)
+    groups = calibration_groups(bundle.spec.calibration, kinds, pairs["gpu_model"], families)
     estimates = interval_frame(bundle.spec, question.answers(bundle), question.rows, groups)
     is_known = estimates["in_domain"] & (kinds != NEW_GPU_MODEL)
     return estimates.assign(in_domain=is_known, source=str(Source.MODEL))[ESTIMATE_COLUMNS]

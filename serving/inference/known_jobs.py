@@ -49,14 +49,16 @@ class KnownJobs:
         profiles = bundle.tables["profiles"]
         keys = zip(profiles["job_key"], profiles["gpu_model"], strict=True)
         self._position = {key: at for at, key in enumerate(keys)}
-        self._gpu_model = profiles["gpu_model"].to_numpy(dtype=str)
+        self._gpu_model, self._family = (
+            profiles[name].to_numpy(dtype=str) for name in ("gpu_model", "family")
+        )
         signals = profiles.reindex(columns=list(PROFILE_COLUMNS))
         self._signals = signals.to_numpy(np.float64)
         self._effects, self._is_old = _effects(bundle)
         columns = (*PAIR_COLUMNS, *REDUCED_COLUMNS, KNOWN_COLUMN, EFFECT_COLUMN)
         self._columns = np.array([columns.index(name) for name in bundle.spec.features])
         self._novelty = Novelty.of(bundle)
-        self._quantiles: dict[tuple[str, str], tuple[float, float]] = {}
+        self._quantiles: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def has(self, job_key: str, gpu_model: str) -> bool:
         """Return whether the job key was profiled on that GPU model."""
@@ -75,7 +77,7 @@ class KnownJobs:
         bundle = self._bundle
         raw = base + weight * bundle.predict(values)
         kinds = self._novelty.kinds(at)
-        quantiles = self._bounds(kinds, self._gpu_model[at[:, 0]])
+        quantiles = self._bounds(kinds, at[:, 0])
         bounds, in_domain = interval_arrays(bundle.spec, raw, values, quantiles)
         in_domain &= kinds != NEW_GPU_MODEL
         return estimates_of(bounds, in_domain, [str(Source.MODEL)] * len(at), bundle.version)
@@ -94,9 +96,10 @@ class KnownJobs:
             parts.append(np.column_stack([reduced[job], reduced[neighbour], known, told]))
         return np.hstack(parts)[:, self._columns], base, weight
 
-    def _bounds(self, kinds: NDArray[np.str_], gpu_models: NDArray[np.str_]) -> Floats:
+    def _bounds(self, kinds: NDArray[np.str_], job: NDArray[np.intp]) -> Floats:
         """Return the residual quantiles of each pair, shape (n, 2)."""
-        groups = list(zip(kinds.tolist(), gpu_models.tolist(), strict=True))
+        of_job = self._gpu_model[job].tolist(), self._family[job].tolist()
+        groups = list(zip(kinds.tolist(), *of_job, strict=True))
         for group in set(groups) - self._quantiles.keys():
             self._quantiles[group] = _quantiles_of(self._bundle, *group)
         return np.array([self._quantiles[group] for group in groups]).reshape(-1, 2)
@@ -111,7 +114,8 @@ def _effects(bundle: Bundle) -> tuple[JobEffects | None, NDArray[np.bool_]]:
     return found, np.isin(found.jobs.family, learnt.rows.jobs.family)
 
 
-def _quantiles_of(bundle: Bundle, kind: str, gpu_model: str) -> tuple[float, float]:
-    calibration = bundle.spec.calibration
-    group = calibration_groups(calibration, np.array([kind]), pd.Series([gpu_model])).iloc[0]
+def _quantiles_of(bundle: Bundle, kind: str, gpu_model: str, family: str) -> tuple[float, float]:
+    calibration, kinds = bundle.spec.calibration, np.array([kind])
+    of_job = pd.Series([gpu_model]), pd.Series([family])
+    group = calibration_groups(calibration, kinds, *of_job).iloc[0]
     return calibration.groups.get(group, calibration.default)

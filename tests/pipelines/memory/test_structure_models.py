@@ -9,14 +9,19 @@ import pytest
 from data.errors import SettingError
 from data.sample_data import sample_runs
 from pipelines.demand.evaluate import evaluate_demand, evaluate_given_demand
-from pipelines.demand.fit import DemandOptions, measured_signals
+from pipelines.demand.fit import (
+    LEAST_SPREAD,
+    DemandOptions,
+    measured_signals,
+    uncalibrated_demand_bundle,
+)
 from pipelines.demand.training import train_demand
 from pipelines.initial_tables import sample_structures
 from pipelines.labelling.from_runs import memory_runs_from_runs
 from pipelines.memory.evaluate import evaluate_given_memory, evaluate_memory
 from pipelines.memory.fit import QuadraticOptions
 from pipelines.memory.training import train_memory
-from serving.inference.demand import demand_estimates_of_rows
+from serving.inference.demand import demand_estimates_of_rows, demand_spreads, signals_of
 from serving.inference.memory import memory_estimates_of_rows
 
 QUICK = DemandOptions(trees=10, folds=3)
@@ -159,6 +164,24 @@ def test_family_that_was_not_learnt_is_told_by_its_computation_alone(runs):
     found, other = (demand_estimates_of_rows(bundle, rows) for rows in (odd, plain))
     assert not found["gpu_util_mean"]["in_domain"].any()
     pd.testing.assert_frame_equal(found["gpu_util_mean"], other["gpu_util_mean"])
+
+
+def test_intervals_of_demand_count_in_the_spread_of_the_trees(demand, runs):
+    bundle, report = demand
+    assert bundle.spec.calibration.least_spread == LEAST_SPREAD
+    spreads = demand_spreads(bundle, runs)
+    assert spreads.shape == (len(runs), len(signals_of(bundle)))
+    assert spreads.min() >= LEAST_SPREAD
+    assert np.ptp(spreads) > 0
+    assert 0.8 < report.metrics["configuration/gpu_util_mean_coverage_90"] <= 1
+
+
+def test_a_single_family_says_what_its_signals_range_over(runs):
+    _, signals = measured_signals(runs)
+    for part, is_told in ((runs[runs["family"] == "mlp"], True), (runs, False)):
+        bundle = uncalibrated_demand_bundle(part, signals, QUICK, 0)
+        ends = {signal.name: signal.low <= signal.high for signal in signals_of(bundle)}
+        assert set(ends.values()) == {is_told}
 
 
 def test_interval_of_an_unknown_family_is_wider(demand, runs):

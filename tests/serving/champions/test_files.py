@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
@@ -20,7 +21,7 @@ from serving.champions.files import (
     read_bundle,
     write_facts,
 )
-from serving.forest.compiled import compiled
+from serving.forest.compiled import compiled, tree_spread
 from serving.inference.bundle import Bundle, Calibration, ModelSpec
 
 ROWS = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 8.0]] * 5)
@@ -74,6 +75,23 @@ def test_booster_reads_back_from_native_text(tmp_path):
     booster.save_model(tmp_path / "model.lgb")
     write_facts(bundle_of(booster), tmp_path)
     assert (read_bundle(tmp_path, "v").predict(ROWS) == booster.predict(ROWS)).all()
+
+
+def test_forest_that_counts_in_its_spread_reads_back_with_it(tmp_path, forest):
+    bundle = bundle_of(forest)
+    counted = replace(bundle.spec.calibration, least_spread=0.02)
+    bundle = replace(bundle, spec=replace(bundle.spec, calibration=counted))
+    skops.io.dump(forest, tmp_path / "model.skops")
+    write_facts(bundle, tmp_path)
+    read = read_bundle(tmp_path, "v")
+    assert read.spec.calibration == counted
+    told = [tree.predict(ROWS) for tree in forest.estimators_]
+    np.testing.assert_allclose(read.spread(ROWS)[:, 0], np.std(told, axis=0), atol=1e-12)
+
+
+def test_what_is_no_forest_has_no_spread():
+    with pytest.raises(BadModelError, match="found a Ridge, wanted a forest"):
+        tree_spread(Ridge(), len)
 
 
 def test_forest_of_several_targets_answers_one_column_each():

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestRegressor
 
 from data.errors import BadModelError
+from serving.forest.compiled import compiled, tree_spread
 from serving.forest.few import FewRows
 from serving.forest.layout import compiled_forest
 from serving.forest.walk import column_codes, ordered
@@ -40,6 +41,17 @@ def test_few_rows_equal_scikit_learn(forest, n):
     rows = training_rows(n, seed=2)[0]
     few = FewRows(trees_of(forest), 5)
     np.testing.assert_allclose(few.predict(rows), forest.predict(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2500])
+def test_spread_is_the_deviation_of_the_trees(forest, n):
+    rows = training_rows(n, seed=3)[0]
+    told = np.array([tree.predict(rows) for tree in forest.estimators_]).std(axis=0) if n else []
+    answers = compiled_forest(trees_of(forest), 5)
+    np.testing.assert_allclose(answers.spread(rows)[:, 0], told, rtol=0, atol=1e-12)
+    native = tree_spread(forest, compiled(forest))(rows) if n else np.empty((0, 1))
+    np.testing.assert_allclose(native[:, 0], told, rtol=0, atol=1e-12)
+    assert tree_spread(forest, answers.predict) == answers.spread  # it is not walked twice
 
 
 @settings(max_examples=60, deadline=None)

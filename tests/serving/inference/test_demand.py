@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,34 @@ def test_each_signal_has_its_own_interval():
     assert found["gpu_util_mean"].loc[0, ["lower", "upper"]].tolist() == pytest.approx([0.15, 0.45])
     bounds = [51 * np.exp(end) - 1 for end in (-2.0, 2.0)]
     assert found["gpu_mem_peak_mib"].loc[0, ["lower", "upper"]].tolist() == pytest.approx(bounds)
+
+
+def test_known_family_counts_in_what_the_trees_differ_by():
+    groups = {"gpu_util_mean": (-1, 1), "gpu_util_mean mlp": (-2, 3)}
+    groups |= {"stranger gpu_util_mean": (-0.1, 0.1)}
+    bundle = bundle_of(SIGNALS[:1], lambda rows: np.full(len(rows), 0.5))
+    spec = replace(bundle.spec, calibration=Calibration(0.9, (-1, 1), groups, 1.0, 0.02))
+    tables = {**bundle.tables, "families": pd.DataFrame({"family": ["cnn", "mlp"]})}
+    bundle = replace(
+        bundle, spec=spec, tables=tables, spread=lambda rows: np.full((len(rows), 1), 0.08)
+    )
+    asked = [ModelStructure(family, 50) for family in ("mlp", "cnn", "lstm")]
+    found = demand_estimates(bundle, asked)["gpu_util_mean"]
+    wanted = [(0.15, 0.4), (0.2, 0.3), (0.2, 0.3)]  # 0.5 of a spread of 0.1, or a residual
+    for at, bounds in enumerate(wanted):
+        assert found.loc[at, ["lower", "upper"]].tolist() == pytest.approx(bounds)
+
+
+def test_family_beside_the_only_one_spans_what_that_one_shows():
+    table = pd.DataFrame({"signal": ["gpu_util_mean"], "scale": 0.5, "is_log": False})
+    bundle = bundle_of(SIGNALS[:1], lambda rows: np.full(len(rows), 0.5))
+    tables = {"families": pd.DataFrame({"family": ["mlp"]}), "signals": table}
+    tables["signals"] = table.assign(low=0.04, high=1.9)
+    found = demand_estimates(
+        replace(bundle, tables=tables), [ModelStructure(name, 50) for name in ("mlp", "cnn")]
+    )["gpu_util_mean"]
+    assert found.loc[0, ["lower", "upper"]].tolist() == pytest.approx([0.15, 0.45])
+    assert found.loc[1, ["lower", "upper"]].tolist() == pytest.approx([0.02, 0.95])
 
 
 def test_ratios_stay_within_zero_and_one():

@@ -72,6 +72,14 @@ def test_interval_widens_with_the_novelty_of_the_pair(bundle, neighbour, half_wi
     assert (found["upper"] - found["value"]).tolist() == pytest.approx([half_width])
 
 
+def test_interval_is_that_of_the_slowed_jobs_family(bundle):
+    groups = {**WIDTHS, "pair/v100 of f": (-0.01, 0.03), "configuration of f": (-0.1, 0.1)}
+    calibration = replace(bundle.spec.calibration, groups=groups)
+    own = replace(bundle, spec=replace(bundle.spec, calibration=calibration))
+    found = slowdown_estimates(own, pairs(("a", "b", "v100"), ("a", "c", "v100")))
+    assert (found["upper"] - found["value"]).tolist() == pytest.approx([0.03, 0.1])
+
+
 @pytest.mark.parametrize(("met", "kind"), [("f", "pair"), ("g", "family_pair")])
 def test_families_that_were_never_learnt_together_are_a_kind_of_their_own(bundle, met, kind):
     families = pd.DataFrame({"family": [met], "neighbour_family": [met]})

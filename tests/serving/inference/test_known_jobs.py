@@ -29,6 +29,7 @@ def taught():
     data = InterferenceData(learnt, profiles_of(sample_runs()), 0.9)
     bundle = uncalibrated_bundle(data, ForestOptions(trees=10), seed=0)
     widths = {"pair": (-0.1, 0.2), "family": (-0.3, 0.6), "pair/cpu": (-0.05, 0.1)}
+    widths |= {"pair/cpu of mlp": (-0.01, 0.02)}
     calibration = Calibration(0.9, (-0.4, 0.8), widths, outside=2.0)
     return replace(bundle, spec=replace(bundle.spec, calibration=calibration))
 
