@@ -110,6 +110,44 @@ def new_group_quantiles(residuals: Floats, names: Names, level: float = LEVEL) -
     return tail_quantiles(residuals, best.low, best.high)
 
 
+def cross_group_intervals(
+    residuals: Floats, folds: Names, names: Names, *, of_new: bool
+) -> tuple[Floats, Floats]:
+    """Return, for each row, the quantiles that the other folds give its group.
+
+    Parameters
+    ----------
+    residuals : array of shape (n,), float64
+    folds : array of shape (n,), str
+        Two folds at least; the rows of a single one get its own quantiles.
+    names : array of shape (n,), str
+    of_new : bool
+        Whether each fold holds groups that the others do not.
+
+    Returns
+    -------
+    low, high : array of shape (n,), float64
+
+    Examples
+    --------
+    >>> folds, names = np.array(list("aabb")), np.array(["f"] * 4)
+    >>> residuals = np.array([-1.0, 1.0, -3.0, 3.0])
+    >>> low, high = cross_group_intervals(residuals, folds, names, of_new=True)
+    >>> low.tolist(), high.tolist()
+    ([-3.0, -3.0, -1.0, -1.0], [3.0, 3.0, 1.0, 1.0])
+    """
+    bounds = np.empty((len(residuals), 2))
+    for fold in np.unique(folds):
+        own = folds == fold
+        rest = ~own if not own.all() else own
+        if of_new:
+            bounds[own] = new_group_quantiles(residuals[rest], names[rest])
+            continue
+        others, groups = known_groups(residuals[rest], names[rest])
+        bounds[own] = [groups.get(str(name), others) for name in names[own]]
+    return bounds[:, 0], bounds[:, 1]
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """Two tails to cut, by how much they miss what is wanted, and their interval score."""

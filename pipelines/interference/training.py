@@ -5,9 +5,11 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
-from pipelines.conformal import LEVEL, cross_intervals
+from pipelines.conformal import LEVEL
+from pipelines.conformal_groups import cross_group_intervals
 from pipelines.interference.baselines import baseline_estimates
 from pipelines.interference.calibration import calibrated_bundle, possible_folds, residuals
 from pipelines.interference.fit import NAME, ForestOptions, InterferenceData, uncalibrated_bundle
@@ -25,7 +27,7 @@ from pipelines.registering.report import (
     splits_json,
 )
 from serving.inference.bundle import Bundle
-from serving.inference.interference import slowdown_estimates
+from serving.inference.interference import NEW_FAMILY, slowdown_estimates
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the training rows, in the learning curve
 TITLES = {
@@ -84,7 +86,11 @@ def train_interference(
         "job_keys": _count(labels),
     }
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
-    judged = {kind: _with_intervals(rows, options) for kind, rows in held_out.items()}
+    families = data.labels["family"].to_numpy(dtype=str)
+    judged = {
+        kind: _with_intervals(kind, rows, families[rows.index], options)
+        for kind, rows in held_out.items()
+    }
     noise = audit.noise if audit else None
     splits = []
     for kind, rows in judged.items():
@@ -101,10 +107,12 @@ def train_interference(
     )
 
 
-def _with_intervals(rows: pd.DataFrame, options: ForestOptions) -> pd.DataFrame:
+def _with_intervals(
+    kind: str, rows: pd.DataFrame, families: NDArray[np.str_], options: ForestOptions
+) -> pd.DataFrame:
     """Return held-out estimates with the intervals that the other folds give."""
-    found = residuals(rows, options.scale)
-    low, high = cross_intervals(found, rows["fold"])
+    found, folds = residuals(rows, options.scale), rows["fold"].to_numpy(dtype=str)
+    low, high = cross_group_intervals(found, folds, families, of_new=kind == NEW_FAMILY)
     value = rows["value"].to_numpy(np.float64)
     if options.scale == "log":
         return rows.assign(lower=value * np.exp(low), upper=value * np.exp(high))

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from pipelines.conformal import residual_quantiles
-from pipelines.conformal_groups import WIDEST, known_groups, new_group_quantiles
+from pipelines.conformal_groups import (
+    WIDEST,
+    cross_group_intervals,
+    known_groups,
+    new_group_quantiles,
+)
 
 
 def held(quantiles, residuals):
@@ -64,3 +69,15 @@ def test_groups_that_err_alike_need_no_more_than_their_rows():
     residuals, names = random.normal(size=800), np.repeat([str(at) for at in range(8)], 100)
     low, high = new_group_quantiles(residuals, names)
     assert (low, high) == pytest.approx(residual_quantiles(residuals), abs=0.35)
+
+
+def test_each_fold_has_the_intervals_of_its_groups_from_the_others():
+    random = np.random.default_rng(2)
+    names = np.tile(np.repeat(["calm", "wild"], 100), 3)
+    residuals = random.normal(size=600) * np.where(names == "wild", 1.6, 0.8)
+    folds = np.repeat(["0", "1", "2"], 200)
+    low, high = cross_group_intervals(residuals, folds, names, of_new=False)
+    rest = folds != "0"
+    _, groups = known_groups(residuals[rest], names[rest])
+    own = (folds == "0") & (names == "wild")
+    assert set(zip(low[own], high[own], strict=True)) == {groups["wild"]}
