@@ -22,7 +22,7 @@ from pipelines.retraining.champions import (
 )
 from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
 from pipelines.retraining.gate import verdict
-from pipelines.retraining.gate_terms import Costs, Evidence, GateRules, Verdict, undecided
+from pipelines.retraining.gate_terms import NAN, Costs, Evidence, GateRules, Verdict, undecided
 from pipelines.retraining.lessons import Lesson, Trained
 from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run
@@ -94,6 +94,9 @@ class LessonChallenger:
             found = f"only {judged} new rows to judge by, wanted {self.rules.min_rows}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
         try:
+            hopeless = self._hopeless(lesson, serving, finished, until)
+            if hopeless:
+                return self._kept(registry, lesson, hopeless, cause)
             decision, evidence, trained = self._judged(lesson, serving, finished, until)
         except (ColocastError, ValueError, ArithmeticError, LightGBMError) as error:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
@@ -104,12 +107,40 @@ class LessonChallenger:
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
             return self._registered(registry, trained, Attempt(decision, cause, newest, parent))
 
+    def _hopeless(
+        self, lesson: Lesson, serving: Sequence[Bundle], finished: FinishedJobs, until: int
+    ) -> Verdict | None:
+        """Return the verdict where values alone refuse a challenger: no interval changes that."""
+        trial = lesson.trial(until) if serving else []
+        if not trial:
+            return None
+        found = self._compared(lesson, serving, trial, finished, until)
+        covered = np.ones(int((lesson.sequences > until).sum()))
+        decision = verdict(replace(found, covered=covered, champion_covered=None), self.rules)
+        return None if decision.promote else replace(decision, coverage=NAN)
+
+    def _compared(
+        self,
+        lesson: Lesson,
+        serving: Sequence[Bundle],
+        challenger: Sequence[Bundle],
+        finished: FinishedJobs,
+        until: int,
+    ) -> Evidence:
+        """Return how both answer, and what the challenger will know if it is let through."""
+        found = compared(lesson, serving, challenger, finished, until)
+        learns = (
+            len(lesson.sequences) if self.shadow_rows > 0 else (lesson.sequences <= until).sum()
+        )
+        return replace(found, challenger_seen=int(learns))
+
     def _judged(
         self, lesson: Lesson, serving: Sequence[Bundle], finished: FinishedJobs, until: int
     ) -> tuple[Verdict, Evidence, Sequence[Trained]]:
         """Return the verdict on a challenger, from what, and what is to be registered."""
         trained = lesson.trained(until)
-        evidence = compared(lesson, serving, [bundle for bundle, _ in trained], finished, until)
+        challenger = [bundle for bundle, _ in trained]
+        evidence = self._compared(lesson, serving, challenger, finished, until)
         decision = verdict(evidence, self.rules)
         if serving and self.shadow_rows > 0 and decision.promote:
             # It has shown what it is worth: the shadow run judges it with all that is known.

@@ -24,6 +24,8 @@ class GateRules:
         Of the two-sided bootstrap interval of the mean gain, in (0, 1).
     enough_seen : int
         A champion that learnt from fewer production rows is young.
+    much_more : float
+        And so is one that learnt from fewer than the challenger will have by this factor.
     resamples, seed : int
         Of the bootstrap.
     most_regret : float
@@ -43,6 +45,7 @@ class GateRules:
     coverage_floor: float = 0.75
     confidence: float = 0.9
     enough_seen: int = 200
+    much_more: float = 1.25
     resamples: int = 2000
     seed: int = 0
     most_regret: float = 0.02
@@ -87,6 +90,9 @@ class Evidence:
         In the same unit; None where there is no champion.
     champion_seen : int
         Production rows that the champion learnt from.
+    challenger_seen : int
+        Those that the challenger will have learnt from before it serves; 0 where that decides
+        nothing.
     champion_covered : array-like of shape (n,), optional
         As `covered`, of the champion.
     groups : array-like of shape (n,), optional
@@ -102,6 +108,7 @@ class Evidence:
     covered: ArrayLike
     champion_errors: ArrayLike | None = None
     champion_seen: int = 0
+    challenger_seen: int = 0
     champion_covered: ArrayLike | None = None
     groups: ArrayLike | None = None
     parts: Mapping[str, ArrayLike] = field(default_factory=dict)

@@ -12,6 +12,9 @@ from data.wire import dumps, loads
 KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
+BY_GPU_MODEL = ("interference",)
+"""Kinds that are retrained once as much is known of a GPU model again as they learnt of it."""
+
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
 
@@ -44,6 +47,10 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
+    gpu_models : dict of str to int
+        `evidence` by GPU model, of the kinds that are learnt by it.
+    learnt_gpu_models : dict of str to int
+        Of it, that of all attempts so far.
     refused : int
         Attempts in a row, since the last drift, after which the champion stayed.
     """
@@ -60,6 +67,8 @@ class KindState:
     drift_since: int = 0
     drift_rows: int = 0
     refused: int = 0
+    gpu_models: dict[str, int] = field(default_factory=dict)
+    learnt_gpu_models: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +137,13 @@ def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> Re
     for number, job in jobs:
         sequence = number
         for name, kind in kinds.items():
-            counted = kind.evidence + is_evidence(job, name)
-            kinds[name] = replace(kind, jobs=kind.jobs + 1, evidence=counted)
+            teaches = is_evidence(job, name)
+            kinds[name] = replace(
+                kind,
+                jobs=kind.jobs + 1,
+                evidence=kind.evidence + teaches,
+                gpu_models=_more(kind.gpu_models, job, teaches and name in BY_GPU_MODEL),
+            )
     return replace(state, sequence=sequence, kinds=kinds)
 
 
@@ -212,6 +226,7 @@ def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = Fals
         learnt=before.learnt + before.evidence,
         watched_since=state.sequence if before.drift else before.watched_since,
         refused=before.refused + 1 if is_refused else 0,
+        learnt_gpu_models=_sum(before.learnt_gpu_models, before.gpu_models),
     )
     return _with(state, kind, fresh)
 
@@ -266,7 +281,20 @@ def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
     wanted = max(float(rules.min_evidence), growth * kind.learnt)
     if kind.jobs >= rules.min_jobs and kind.evidence >= wanted:
         return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
+    for gpu_model, fresh in kind.gpu_models.items():
+        known = kind.learnt_gpu_models.get(gpu_model, 0)
+        if kind.learnt and fresh >= max(rules.min_evidence, known):
+            return Cause(f"{fresh} new jobs to learn from on {gpu_model}, {known} were learnt from")
     return None
+
+
+def _more(counts: dict[str, int], job: FinishedJob, teaches: bool) -> dict[str, int]:
+    models = {segment.gpu_model for segment in job.segments} if teaches else set()
+    return _sum(counts, dict.fromkeys(models, 1)) if models else counts
+
+
+def _sum(counts: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
 
 
 def _with(state: RetrainState, name: str, kind: KindState) -> RetrainState:

@@ -49,7 +49,7 @@ def adapted_bundle(bundle: Bundle, observed: pd.DataFrame) -> Bundle:
     known = (profile_positions(profiles, observed) >= 0).all(axis=1)
     if not known.any():
         return bundle
-    logs = observed[PAIR].assign(log=np.log(observed["slowdown"]))[known]
+    logs = observed[PAIR].assign(log=np.log(observed["slowdown"])).iloc[np.flatnonzero(known)]
     learnt, missing = effects_from(bundle.tables)
     measured = _Measured.of(logs)
     rows = effect_rows(profiles, measured.pairs, missing)
@@ -85,10 +85,8 @@ class _Measured:
         away = (logs["log"] - groups.transform("median")).abs()[often]
         sd = SD_OF_MEDIAN_DEVIATION * float(away.median()) if len(away) else 0.0
         sd = max(sd, LEAST_SD) if len(away) >= FEWEST_REPEATS else ASSUMED_SD
-        return cls(
-            medians[PAIR], medians["log"].to_numpy(np.float64), groups.size().to_numpy(np.float64),
-            sd**2,
-        )  # fmt: skip
+        runs = np.asarray(groups.size(), dtype=np.float64)
+        return cls(medians[PAIR], medians["log"].to_numpy(np.float64), runs, sd**2)
 
     def variances(self, unexplained: Floats) -> tuple[Floats, Floats]:
         """Return those of each pair's own part, and of that with the noise of its median."""
