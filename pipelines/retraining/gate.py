@@ -33,7 +33,8 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
     7. The whole interval lies below 0, it is worse: keep.
     8. The champion is young (has seen less than ``enough_seen``, or much less than the challenger
-       will have): promote. The challenger is not worse beyond the noise, and has seen more.
+       will have, in all or on one GPU model): promote. The challenger is not worse beyond the
+       noise, and has seen more.
     9. Else keep.
 
     "Beyond chance" is at ``confidence`` over all parts together (Bonferroni).
@@ -124,6 +125,9 @@ def _is_young(evidence: Evidence, rules: GateRules) -> str:
         return f"the champion saw only {seen} jobs"
     if seen * rules.much_more <= evidence.challenger_seen:
         return f"the champion saw {seen} jobs of {evidence.challenger_seen}"
+    for name, (known, learns) in evidence.part_seen.items():
+        if learns >= max(rules.fewest_in_part, rules.much_more_in_part * known):
+            return f"the champion saw {known} jobs of {learns} on {name}"
     return ""
 
 
@@ -167,7 +171,8 @@ def _dear(found: Verdict, rules: GateRules) -> str | None:
     if found.size_bytes > large:
         mib = 2**20
         return f"{found.size_bytes / mib:.0f} MiB large, wanted at most {large / mib:.0f}"
-    if found.regret > found.champion_regret + rules.most_regret:
+    is_told = found.groups >= rules.fewest_for_regret
+    if is_told and found.regret > found.champion_regret + rules.most_regret:
         return (
             f"scheduling regret {found.regret:.3f} against {found.champion_regret:.3f},"
             f" wanted at most {rules.most_regret:g} more"

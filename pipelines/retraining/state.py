@@ -13,7 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 BY_GPU_MODEL = ("interference",)
-"""Kinds that are retrained once as much is known of a GPU model again as they learnt of it."""
+"""Kinds that are retrained once half as much again is known of a GPU model as they learnt of it."""
 
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
@@ -114,13 +114,17 @@ class RetrainRules:
         not help. A drift needs only `min_evidence` since it began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
+    gpu_model_growth : float
+        Share of what was learnt on a GPU model that suffices by itself (>= 0), of the kinds in
+        ``BY_GPU_MODEL``.
     """
 
     min_jobs: int = 50
     min_evidence: int = 16
     cooldown_s: float = 60.0
-    growth: float = 0.1
+    growth: float = 0.15
     watch_jobs: int = 50
+    gpu_model_growth: float = 0.5
 
 
 def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> RetrainState:
@@ -283,7 +287,7 @@ def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
         return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
     for gpu_model, fresh in kind.gpu_models.items():
         known = kind.learnt_gpu_models.get(gpu_model, 0)
-        if kind.learnt and fresh >= max(rules.min_evidence, known):
+        if kind.learnt and fresh >= max(rules.min_evidence, rules.gpu_model_growth * known):
             return Cause(f"{fresh} new jobs to learn from on {gpu_model}, {known} were learnt from")
     return None
 

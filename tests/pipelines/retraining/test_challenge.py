@@ -126,7 +126,7 @@ def test_a_challenger_that_its_values_refuse_is_neither_calibrated_nor_registere
 ):
     champion(registry, 0.2)
     lesson = Tried(20, 0.5)
-    made = challenge(lesson)
+    made = challenge(lesson, shadow_rows=8)
     assert [(c.version, c.previous, c.stage) for c in made] == [(None, "1", "kept")] * 2
     assert made[0].verdict.reason == challenge(Lesson(20, 0.5))[0].verdict.reason
     assert np.isnan(made[0].verdict.coverage)
@@ -137,12 +137,22 @@ def test_a_challenger_that_its_values_refuse_is_neither_calibrated_nor_registere
     assert reasons == [made[0].verdict.reason] * 2
 
 
-def test_a_challenger_whose_values_pass_is_judged_with_its_intervals(registry, challenge):
+def test_a_challenger_whose_values_pass_is_calibrated_on_all_rows_for_its_shadow_run(
+    registry, challenge
+):
+    champion(registry, 0.5)
+    lesson = Tried(20, 0.2)
+    made = challenge(lesson, shadow_rows=8)
+    assert lesson.asked == [20]
+    assert (made[0].version, made[0].stage, made[0].verdict.rows) == ("2", "shadow", 10)
+
+
+def test_without_a_shadow_run_the_gate_judges_intervals_too(registry, challenge):
     champion(registry, 0.5)
     lesson = Tried(20, 0.2)
     made = challenge(lesson)
     assert lesson.asked == [10]
-    assert (made[0].version, made[0].stage, made[0].verdict.coverage) == ("2", "promoted", 1.0)
+    assert (made[0].stage, made[0].verdict.coverage) == ("promoted", 1.0)
 
 
 def test_where_one_champion_is_missing_the_first_versions_are_promoted(registry, challenge):
