@@ -13,7 +13,7 @@ from pipelines.commands.number_option import number_option
 @number_option("--min-jobs", 50, "Finished jobs that make a kind of model due.", least=1)
 @number_option("--min-evidence", 16, "Of these, jobs that can teach that kind.", least=1)
 @number_option("--cooldown-s", 60.0, "Least seconds between two attempts of a kind.")
-@number_option("--growth", 0.15, "Least share of all evidence so far that new evidence must be.")
+@number_option("--growth", 0.2, "Least share of all evidence so far that new evidence must be.")
 @number_option("--watch-jobs", 50, "Finished jobs between two looks for drift.", least=1)
 @number_option(
     "--shadow-jobs",

@@ -51,7 +51,7 @@ class GateRules:
     confidence: float = 0.9
     enough_seen: int = 200
     much_more: float = 1.25
-    much_more_in_part: float = 1.5
+    much_more_in_part: float = 2.0
     resamples: int = 2000
     seed: int = 0
     most_regret: float = 0.02

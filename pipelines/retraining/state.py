@@ -13,7 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 BY_GPU_MODEL = ("interference",)
-"""Kinds that are retrained once half as much again is known of a GPU model as they learnt of it."""
+"""Kinds that are retrained once twice as much is known of a GPU model as they learnt of it."""
 
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
@@ -39,6 +39,8 @@ class KindState:
         Evidence of all attempts so far.
     watched : int
         Of `jobs`, those that had finished when drift was last looked for.
+    watched_evidence : int
+        Of `evidence`, likewise.
     watched_since : int
         Entry of the log up to which every drift was a cause already.
     drift : str
@@ -62,6 +64,7 @@ class KindState:
     tries: int = 0
     learnt: int = 0
     watched: int = 0
+    watched_evidence: int = 0
     watched_since: int = 0
     drift: str = ""
     drift_since: int = 0
@@ -117,14 +120,18 @@ class RetrainRules:
     gpu_model_growth : float
         Share of what was learnt on a GPU model that suffices by itself (>= 0), of the kinds in
         ``BY_GPU_MODEL``.
+    watch_evidence : int
+        Of `watch_jobs`, jobs that may become training rows of the kind (>= 0): without them there
+        is nothing to see.
     """
 
     min_jobs: int = 50
     min_evidence: int = 16
     cooldown_s: float = 60.0
-    growth: float = 0.15
+    growth: float = 0.2
     watch_jobs: int = 50
-    gpu_model_growth: float = 0.5
+    gpu_model_growth: float = 1.0
+    watch_evidence: int = 8
 
 
 def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> RetrainState:
@@ -187,15 +194,20 @@ def due(state: RetrainState, rules: RetrainRules, now: float) -> dict[str, Cause
 
 def to_watch(state: RetrainState, rules: RetrainRules) -> tuple[str, ...]:
     """Return the kinds of which so many jobs finished that drift is to be looked for."""
-    kinds = state.kinds
     return tuple(
-        name for name in KINDS if kinds[name].jobs - kinds[name].watched >= rules.watch_jobs
+        name
+        for name in KINDS
+        for kind in [state.kinds[name]]
+        if kind.jobs - kind.watched >= rules.watch_jobs
+        and kind.evidence - kind.watched_evidence >= min(rules.watch_evidence, rules.watch_jobs)
     )
 
 
 def watched(state: RetrainState, kind: str) -> RetrainState:
     """Return `state` after drift was looked for and not found."""
-    return _with(state, kind, replace(state.kinds[kind], watched=state.kinds[kind].jobs))
+    before = state.kinds[kind]
+    looked = replace(before, watched=before.jobs, watched_evidence=before.evidence)
+    return _with(state, kind, looked)
 
 
 def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainState:
