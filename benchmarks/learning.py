@@ -21,7 +21,13 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.learning_alarms import alarms_a_month, alarms_without_drift, planted_delays
-from benchmarks.learning_families import halving, jobs_until_half_learnt, jobs_until_halved
+from benchmarks.learning_families import (
+    can_be_halved,
+    halving,
+    jobs_until_half_learnt,
+    jobs_until_halved,
+    least_errors,
+)
 from benchmarks.learning_lived import LOOP, NEVER, NIGHTLY, NOTHING, Lived
 from benchmarks.learning_run import WARM_UP_DAYS
 from benchmarks.learning_world import DAY_S, DAYS, drifts_within, made_world
@@ -139,11 +145,16 @@ def _families(folder: Path) -> list[Row]:
     errors = halving(folder)
     halved, learnt = jobs_until_halved(errors), jobs_until_half_learnt(errors)
     median = float(np.median(halved))
+    possible = can_be_halved(errors, least_errors(folder))
     return [
         Row("new family: colocated jobs until half of what 30 of them teach is learnt, median",
             float(np.median(learnt)), "jobs", None, None),
         Row("new family: colocated jobs until its error is halved, median of families",
             median, "jobs", 10, median <= 10),
+        Row("new family: families whose error can be halved at all, all other pairs known",
+            float(possible.sum()), f"of {len(possible)}", None, None),
+        Row("new family: of these, halved within 10 jobs",
+            float((halved[possible] <= 10).sum()), f"of {possible.sum()}", None, None),
         Row("new family: the slowest family", float(halved.max()), "jobs", 10,
             bool(halved.max() <= 10)),
     ]  # fmt: skip

@@ -11,15 +11,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.learning_models import model_alone
+from benchmarks.learning_models import OPTIONS, model_alone
 from data.loaders import read_any
 from features.profiles import profiles
+from pipelines.interference.calibration import (
+    bundles_without,
+    held_out_estimates,
+    possible_folds,
+)
+from pipelines.interference.fit import InterferenceData
 from pipelines.labelling.audit import audited
 from serving.inference.interference import slowdown_estimates
 from serving.live.adaptation import PAIR, adapted_bundle
 
 STEPS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
 FEWEST_ROWS = 60
+FOLDS = 10
 
 
 def halving(folder: Path, draws: int = 3) -> pd.DataFrame:
@@ -48,6 +55,25 @@ def jobs_until_half_learnt(errors: pd.DataFrame) -> pd.Series:
     means = errors.pivot_table(index="family", columns="jobs", values="error")
     half = means.le((means[0] + means[max(STEPS)]) / 2, axis="index")
     return half.apply(lambda row: float(row[row].index.min()), axis=1)
+
+
+def least_errors(folder: Path) -> pd.Series:
+    """Return each family's error where all other pairs are known: no number of jobs beats it."""
+    runs = read_any(folder / "lucid")["profiling_runs"]
+    audit = audited(runs)
+    labels = audit.labels.reset_index(drop=True)
+    data = InterferenceData(labels, profiles(runs), audit.noise.floor)
+    folds = possible_folds("pair", labels, FOLDS, 0)
+    told = held_out_estimates(bundles_without(data, folds, OPTIONS, 0), labels, (0,), 0)[0]
+    errors = np.abs(np.log(told["value"] / told["slowdown"]))
+    means = errors.groupby(labels["family"].iloc[told.index].to_numpy()).mean()
+    return means[labels["family"].value_counts().loc[lambda n: n >= FEWEST_ROWS].index]
+
+
+def can_be_halved(errors: pd.DataFrame, least: pd.Series) -> pd.Series:
+    """Return whether half of a family's first error lies above its `least_errors`."""
+    first = errors[errors["jobs"] == 0].groupby("family")["error"].mean()
+    return least.reindex(first.index) <= first / 2
 
 
 def _family(

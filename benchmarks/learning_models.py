@@ -8,7 +8,7 @@ import pandas as pd
 from data.schemas import JOBS, PROFILING_RUNS, checked
 from pipelines.interference import training
 from pipelines.interference.calibration import calibrated_bundle
-from pipelines.interference.fit import ForestOptions, InterferenceData
+from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.interference.lesson import InterferenceLesson
 from pipelines.registering.report import TrainingReport, provenance_facts
 from pipelines.retraining.finished_jobs import FinishedJobs
@@ -42,18 +42,28 @@ def lessons(kinds: Collection[str]) -> Mapping[str, Callable[[FinishedJobs], lis
 def without_reports() -> None:
     """Let this process train without reports, for all who are compared."""
     training.train_interference = model_alone
+    training.interference_values = values_alone
     runtime_training.predicted_against_measured = nothing_drawn
     runtime_training.coverage_by_history = nothing_drawn
 
 
 def model_alone(labels, profiles, seed, audit=None, options=OPTIONS):
     """Train as ``train_interference`` does, without its report: that is most of the time."""
-    floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
-    data = InterferenceData(labels.reset_index(drop=True), profiles, floor)
+    data = _data(labels, profiles, audit)
     bundle, _ = calibrated_bundle(data, options, seed)
-    facts = {**provenance_facts(labels), "floor": f"{floor:.4f}"}
+    facts = {**provenance_facts(labels), "floor": f"{data.floor:.4f}"}
     bundle = replace(bundle, spec=replace(bundle.spec, facts=facts))
     return bundle, TrainingReport({}, {}, labels, "labels", "# colocast-interference")
+
+
+def values_alone(labels, profiles, seed, audit=None, options=OPTIONS):
+    """Train as ``interference_values`` does, with the same few trees as `model_alone`."""
+    return uncalibrated_bundle(_data(labels, profiles, audit), options, seed)
+
+
+def _data(labels, profiles, audit):
+    floor = audit.noise.floor if audit else min(1.0, float(labels["slowdown"].min()))
+    return InterferenceData(labels.reset_index(drop=True), profiles, floor)
 
 
 def nothing_drawn(*_):

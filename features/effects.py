@@ -4,9 +4,10 @@ Closed forms throughout: Rasmussen and Williams, "Gaussian Processes for Machine
 Press 2006, equations 2.23-2.26 and 5.12.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from features.effect_jobs import Floats, Names, likeness, same_gpu
 from features.effect_kernel import (
@@ -68,7 +69,7 @@ def measured_covariance(kernel: EffectKernel, rows: EffectRows, noise: Floats) -
     return covariance
 
 
-def adapted(learnt: Effects, rows: EffectRows, log_slowdown: Floats) -> Effects:
+def adapted(learnt: Effects, rows: EffectRows, log_slowdown: Floats, noise: Floats) -> Effects:
     """Return the effects after more pairs were measured; the kernel stays as it is.
 
     Parameters
@@ -77,6 +78,8 @@ def adapted(learnt: Effects, rows: EffectRows, log_slowdown: Floats) -> Effects:
     rows : EffectRows, k pairs
         Of jobs old or new.
     log_slowdown : float64 array of shape (k,)
+    noise : float64 array of shape (k,)
+        Variance of each measurement.
 
     Returns
     -------
@@ -90,8 +93,31 @@ def adapted(learnt: Effects, rows: EffectRows, log_slowdown: Floats) -> Effects:
         learnt.mean,
         learnt.rows.followed_by(rows),
         np.concatenate([learnt.log_slowdown, log_slowdown]),
-        np.concatenate([learnt.noise, learnt.kernel.noise_variance(rows)]),
+        np.concatenate([learnt.noise, noise]),
     )
+
+
+def without_pairs(learnt: Effects, rows: EffectRows) -> Effects:
+    """Return the effects less the measurements of pairs that are in `rows`, too.
+
+    What pulls is that of all measurements still: to be `adapted` by those of `rows`.
+    """
+    kept = np.flatnonzero(~pair_names(learnt.rows).isin(pair_names(rows)))
+    return replace(
+        learnt,
+        rows=learnt.rows.at(kept),
+        log_slowdown=learnt.log_slowdown[kept],
+        noise=learnt.noise[kept],
+        pull=learnt.pull[kept],
+    )
+
+
+def pair_names(rows: EffectRows) -> pd.MultiIndex:
+    """Return the names of each pair: job key, neighbour key and GPU model."""
+    keys, gpu_models = rows.jobs.job_key, rows.jobs.gpu_model
+    names = ("job_key", "neighbour_key", "gpu_model")
+    columns = (keys[rows.job], keys[rows.neighbour], gpu_models[rows.job])
+    return pd.MultiIndex.from_arrays(columns, names=names)
 
 
 def effect_estimates(learnt: Effects, rows: EffectRows) -> Floats:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from features.pairs import profile_positions
 from features.profiles import profiles
-from pipelines.labelling.audit import audited
+from pipelines.labelling.audit import Audit, audited
 from pipelines.registering.report import Origin, TrainingReport
 from serving.inference.bundle import Bundle
 
@@ -43,12 +43,23 @@ def interference(tables: Tables, seed: int) -> Trained:
     """Train the interference model on audited labels of profiled jobs."""
     from pipelines.interference.training import train_interference  # noqa: PLC0415 - one model at a time
 
-    runs = tables["profiling_runs"]
+    labels, found, audit = _profiled_labels(tables["profiling_runs"])
+    return [train_interference(labels, found, seed, audit)]
+
+
+def interference_values(tables: Tables, seed: int) -> Bundle:
+    """Return the model that `interference` makes, with its values and without intervals."""
+    from pipelines.interference import training  # noqa: PLC0415 - one model at a time
+
+    labels, found, audit = _profiled_labels(tables["profiling_runs"])
+    return training.interference_values(labels, found, seed, audit)
+
+
+def _profiled_labels(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, Audit]:
     audit, found = audited(runs), profiles(runs)
     # A neighbour that never ran alone has no profile to learn from yet.
     at = profile_positions(found, audit.labels)
-    labels = audit.labels.loc[(at[:, 0] >= 0) & (at[:, 1] >= 0)]
-    return [train_interference(labels, found, seed, audit)]
+    return audit.labels.loc[(at[:, 0] >= 0) & (at[:, 1] >= 0)], found, audit
 
 
 def runtime(tables: Tables, seed: int) -> Trained:

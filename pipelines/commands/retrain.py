@@ -13,7 +13,7 @@ from pipelines.commands.number_option import number_option
 @number_option("--min-jobs", 50, "Finished jobs that make a kind of model due.", least=1)
 @number_option("--min-evidence", 16, "Of these, jobs that can teach that kind.", least=1)
 @number_option("--cooldown-s", 60.0, "Least seconds between two attempts of a kind.")
-@number_option("--growth", 0.1, "Least share of all evidence so far that new evidence must be.")
+@number_option("--growth", 0.2, "Least share of all evidence so far that new evidence must be.")
 @number_option("--watch-jobs", 50, "Finished jobs between two looks for drift.", least=1)
 @number_option(
     "--shadow-jobs",
@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913 - one argument an option
     from pipelines.services.shutdown import Shutdown
 
     settings = Settings.from_mapping(os.environ, Path.cwd())
-    rules = RetrainRules(min_jobs, min_evidence, cooldown_s, growth, watch_jobs)
+    rules = RetrainRules(min_jobs, min_evidence, cooldown_s, growth, watch_jobs=watch_jobs)
     loop = LoopRules(shadow=ShadowRules(rows=max(shadow_jobs, 1)), has_shadow=shadow_jobs > 0)
     log_to_stderr()
     with Shutdown().installed() as shutdown, only_one(settings.home / "retrain.lock"):

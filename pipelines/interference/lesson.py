@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipelines.labelling.audit import audited
-from pipelines.recipes import made
+from pipelines.recipes import interference_values, made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.production import settled_runs
@@ -61,8 +61,15 @@ class InterferenceLesson:
 
     def trained(self, until: int) -> Sequence[Trained]:
         """Return the model and its report; jobs after `until` have no part in it."""
+        return made("interference", self._tables(until), self._seed)
+
+    def trial(self, until: int) -> Sequence[Bundle]:
+        """Return the model that `trained` makes, without intervals and report."""
+        return [interference_values(self._tables(until), self._seed)]
+
+    def _tables(self, until: int) -> dict[str, pd.DataFrame]:
         runs = _together(self._known, self._runs(self._finished.until(until)))
-        return made("interference", {"profiling_runs": runs}, self._seed)
+        return {"profiling_runs": runs}
 
     def _runs(self, finished: FinishedJobs) -> pd.DataFrame:
         return settled_runs(self._memory.described(finished.jobs), self._known)

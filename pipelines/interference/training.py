@@ -107,6 +107,28 @@ def train_interference(
     )
 
 
+def interference_values(
+    labels: pd.DataFrame,
+    profiles: pd.DataFrame,
+    seed: int,
+    audit: Audit | None = None,
+    options: ForestOptions | None = None,
+) -> Bundle:
+    """Return the model that `train_interference` makes, with its values and without intervals.
+
+    Calibration fits a forest for each fold of each kind of novelty: this takes a third of the time.
+
+    Parameters
+    ----------
+    labels, profiles, seed, audit, options
+        As there.
+    """
+    floor = audit.noise.floor if audit else 1.0
+    learnt = thinned(labels, seed).reset_index(drop=True)
+    data = InterferenceData(learnt, profiles, floor)
+    return uncalibrated_bundle(data, options or ForestOptions(), seed)
+
+
 def _with_intervals(
     kind: str, rows: pd.DataFrame, families: NDArray[np.str_], options: ForestOptions
 ) -> pd.DataFrame:

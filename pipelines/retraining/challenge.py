@@ -22,7 +22,7 @@ from pipelines.retraining.champions import (
 )
 from pipelines.retraining.finished_jobs import FinishedJobs, Sequences, learnt_until
 from pipelines.retraining.gate import verdict
-from pipelines.retraining.gate_terms import Costs, Evidence, GateRules, Verdict, undecided
+from pipelines.retraining.gate_terms import NAN, Costs, Evidence, GateRules, Verdict, undecided
 from pipelines.retraining.lessons import Lesson, Trained
 from pipelines.retraining.observations import part_labels
 from pipelines.retraining.parent_run import RetrainRun, retrain_run
@@ -99,6 +99,8 @@ class LessonChallenger:
             LOG.warning("event=untrainable models=%s", lesson.models, exc_info=True)
             found = f"not trained: {error}"
             return self._kept(registry, lesson, undecided(judged, found), cause)
+        if not trained:
+            return self._kept(registry, lesson, decision, cause)
         newest = int(finished.sequences[-1]) if len(finished.sequences) else 0
         drawn = _drawn(lesson.sequences[lesson.sequences > until], evidence, cause)
         with retrain_run(self.run, lesson.models, decision, cause, drawn) as parent, self.shield():
@@ -107,11 +109,14 @@ class LessonChallenger:
     def _judged(
         self, lesson: Lesson, serving: Sequence[Bundle], finished: FinishedJobs, until: int
     ) -> tuple[Verdict, Evidence, Sequence[Trained]]:
-        """Return the verdict on a challenger, from what, and what is to be registered."""
-        trained = lesson.trained(until)
-        evidence = compared(lesson, serving, [bundle for bundle, _ in trained], finished, until)
-        decision = verdict(evidence, self.rules)
-        if serving and self.shadow_rows > 0 and decision.promote:
+        """Return the verdict on a challenger, from what, and what is to be registered, if any."""
+        shadows = bool(serving) and self.shadow_rows > 0
+        trial = lesson.trial(until) if shadows else []
+        trained = [] if trial else lesson.trained(until)
+        challenger = trial or [bundle for bundle, _ in trained]
+        evidence = self._compared(lesson, serving, challenger, finished, until)
+        decision = _by_values(evidence, self.rules) if trial else verdict(evidence, self.rules)
+        if shadows and decision.promote:
             # It has shown what it is worth: the shadow run judges it with all that is known.
             until = int(lesson.sequences[-1])
             trained = lesson.trained(until)
@@ -119,6 +124,29 @@ class LessonChallenger:
         facts = {JOBLOG: finished.joblog, SEQUENCE: str(until), SEEN: str(rows)}
         stated = [(_with_facts(bundle, facts), report) for bundle, report in trained]
         return decision, evidence, stated
+
+    def _compared(
+        self,
+        lesson: Lesson,
+        serving: Sequence[Bundle],
+        challenger: Sequence[Bundle],
+        finished: FinishedJobs,
+        until: int,
+    ) -> Evidence:
+        """Return how both answer, and what the challenger will know if it is let through."""
+        last = int(lesson.sequences[-1]) if self.shadow_rows > 0 else until
+        seen = lesson.sequences <= learnt_sequence(serving, finished.joblog)
+        learns = lesson.sequences <= last
+        gpu_models = part_labels(lesson, finished, 0)["gpu_model"]
+        return replace(
+            compared(lesson, serving, challenger, finished, until),
+            challenger_seen=int(learns.sum()),
+            part_seen={
+                str(name): (int(seen[of_it].sum()), int(learns[of_it].sum()))
+                for name in np.unique(gpu_models)
+                for of_it in [gpu_models == name]
+            },
+        )
 
     def _kept(
         self, registry: Registry, lesson: Lesson, found: Verdict, cause: Cause
@@ -227,6 +255,13 @@ def _latency_s(bundle: Bundle) -> float:
         bundle.predict(rows)
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def _by_values(evidence: Evidence, rules: GateRules) -> Verdict:
+    """Return the verdict on a challenger without intervals: its shadow run judges these."""
+    rows = np.ones(np.shape(evidence.challenger_errors))
+    found = verdict(replace(evidence, covered=rows, champion_covered=None), rules)
+    return replace(found, coverage=NAN)
 
 
 def _tags(attempt: Attempt, former: str | None) -> Mapping[str, str]:

@@ -32,8 +32,9 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
     6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
     7. The whole interval lies below 0, it is worse: keep.
-    8. The champion is young (has seen less than ``enough_seen``): promote. The challenger is not
-       worse beyond the noise, and has seen more.
+    8. The champion is young (has seen less than ``enough_seen``, or much less than the challenger
+       will have, in all or on one GPU model): promote. The challenger is not worse beyond the
+       noise, and has seen more.
     9. Else keep.
 
     "Beyond chance" is at ``confidence`` over all parts together (Bonferroni).
@@ -82,12 +83,12 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     if found:
         worst = min(found, key=lambda part: 0.0 if isnan(part.gain) else part.gain)
         compared = replace(compared, worst_part=worst.name, worst_gain=worst.gain)
-    promote, reason = _decision(compared, found, evidence.champion_seen, rules)
+    promote, reason = _decision(compared, found, _is_young(evidence, rules), rules)
     return replace(compared, promote=promote, reason=reason)
 
 
 def _decision(
-    found: Verdict, parts: Sequence[Part], champion_seen: int, rules: GateRules
+    found: Verdict, parts: Sequence[Part], young: str, rules: GateRules
 ) -> tuple[bool, str]:
     refusal = _unfit(found, rules) or _uncovered(parts, rules) or _dear(found, rules)
     if refusal:
@@ -95,11 +96,11 @@ def _decision(
     if np.isnan(found.champion_error):
         error = found.challenger_error
         return True, f"the first version: mean error {error:.3f} on {found.rows} rows"
-    return _compared(found, parts, champion_seen, rules)
+    return _compared(found, parts, young, rules)
 
 
 def _compared(
-    found: Verdict, parts: Sequence[Part], champion_seen: int, rules: GateRules
+    found: Verdict, parts: Sequence[Part], young: str, rules: GateRules
 ) -> tuple[bool, str]:
     numbers = (
         f"on {found.rows} rows: mean error {found.challenger_error:.3f} against"
@@ -112,9 +113,22 @@ def _compared(
         return True, f"better {numbers}"
     if found.gain_high < 0:
         return False, f"worse {numbers}"
-    if champion_seen < rules.enough_seen:
-        return True, f"not worse, and the champion saw only {champion_seen} jobs, {numbers}"
+    if young:
+        return True, f"not worse, and {young}, {numbers}"
     return False, f"not better {numbers}"
+
+
+def _is_young(evidence: Evidence, rules: GateRules) -> str:
+    """Return what makes the champion young; empty if nothing does."""
+    seen = evidence.champion_seen
+    if seen < rules.enough_seen:
+        return f"the champion saw only {seen} jobs"
+    if seen * rules.much_more <= evidence.challenger_seen:
+        return f"the champion saw {seen} jobs of {evidence.challenger_seen}"
+    for name, (known, learns) in evidence.part_seen.items():
+        if learns >= max(rules.fewest_in_part, rules.much_more_in_part * known):
+            return f"the champion saw {known} jobs of {learns} on {name}"
+    return ""
 
 
 def _unfit(found: Verdict, rules: GateRules) -> str | None:
@@ -157,7 +171,8 @@ def _dear(found: Verdict, rules: GateRules) -> str | None:
     if found.size_bytes > large:
         mib = 2**20
         return f"{found.size_bytes / mib:.0f} MiB large, wanted at most {large / mib:.0f}"
-    if found.regret > found.champion_regret + rules.most_regret:
+    is_told = found.groups >= rules.fewest_for_regret
+    if is_told and found.regret > found.champion_regret + rules.most_regret:
         return (
             f"scheduling regret {found.regret:.3f} against {found.champion_regret:.3f},"
             f" wanted at most {rules.most_regret:g} more"

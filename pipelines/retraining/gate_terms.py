@@ -24,10 +24,17 @@ class GateRules:
         Of the two-sided bootstrap interval of the mean gain, in (0, 1).
     enough_seen : int
         A champion that learnt from fewer production rows is young.
+    much_more : float
+        And so is one that learnt from fewer than the challenger will have by this factor.
+    much_more_in_part : float
+        Or, on one GPU model with `fewest_in_part` rows or more, by this one.
     resamples, seed : int
         Of the bootstrap.
     most_regret : float
         By how much the challenger's scheduling regret may exceed the champion's.
+    fewest_for_regret : int
+        Groups of rows below which regret decides nothing: one best neighbour more or less moves
+        that of few rows by tenths.
     fewest_in_part : int
         Groups of rows of one GPU model, family or user below which it is not judged alone.
     least_loss : float
@@ -43,9 +50,12 @@ class GateRules:
     coverage_floor: float = 0.75
     confidence: float = 0.9
     enough_seen: int = 200
+    much_more: float = 1.25
+    much_more_in_part: float = 2.0
     resamples: int = 2000
     seed: int = 0
     most_regret: float = 0.02
+    fewest_for_regret: int = 50
     fewest_in_part: int = 20
     least_loss: float = 0.05
     most_times: float = 3.0
@@ -87,6 +97,11 @@ class Evidence:
         In the same unit; None where there is no champion.
     champion_seen : int
         Production rows that the champion learnt from.
+    challenger_seen : int
+        Those that the challenger will have learnt from before it serves; 0 where that decides
+        nothing.
+    part_seen : mapping of str to (int, int)
+        By GPU model: what the champion learnt from, and the challenger will have.
     champion_covered : array-like of shape (n,), optional
         As `covered`, of the champion.
     groups : array-like of shape (n,), optional
@@ -102,6 +117,8 @@ class Evidence:
     covered: ArrayLike
     champion_errors: ArrayLike | None = None
     champion_seen: int = 0
+    challenger_seen: int = 0
+    part_seen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     champion_covered: ArrayLike | None = None
     groups: ArrayLike | None = None
     parts: Mapping[str, ArrayLike] = field(default_factory=dict)

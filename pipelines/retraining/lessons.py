@@ -56,6 +56,13 @@ class Lesson(Protocol):
         """Return each model and its report, from the initial tables and entries up to `until`."""
         ...
 
+    def trial(self, until: int) -> Sequence[Bundle]:
+        """Return the models that `trained` makes, with equal values but without intervals.
+
+        Nothing where that takes as long.
+        """
+        ...
+
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return how `bundles`, in the order of `models`, answer the rows after `after`."""
         ...

@@ -12,6 +12,9 @@ from data.wire import dumps, loads
 KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
+BY_GPU_MODEL = ("interference",)
+"""Kinds that are retrained once twice as much is known of a GPU model as they learnt of it."""
+
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
 
@@ -36,6 +39,8 @@ class KindState:
         Evidence of all attempts so far.
     watched : int
         Of `jobs`, those that had finished when drift was last looked for.
+    watched_evidence : int
+        Of `evidence`, likewise.
     watched_since : int
         Entry of the log up to which every drift was a cause already.
     drift : str
@@ -44,6 +49,10 @@ class KindState:
         Entry of the log from which it probably did.
     drift_rows : int
         Evidence from that entry on, less `evidence`.
+    gpu_models : dict of str to int
+        `evidence` by GPU model, of the kinds that are learnt by it.
+    learnt_gpu_models : dict of str to int
+        Of it, that of all attempts so far.
     refused : int
         Attempts in a row, since the last drift, after which the champion stayed.
     """
@@ -55,11 +64,14 @@ class KindState:
     tries: int = 0
     learnt: int = 0
     watched: int = 0
+    watched_evidence: int = 0
     watched_since: int = 0
     drift: str = ""
     drift_since: int = 0
     drift_rows: int = 0
     refused: int = 0
+    gpu_models: dict[str, int] = field(default_factory=dict)
+    learnt_gpu_models: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +117,21 @@ class RetrainRules:
         not help. A drift needs only `min_evidence` since it began, and no `min_jobs`.
     watch_jobs : int
         Finished jobs between two looks for drift (>= 1).
+    gpu_model_growth : float
+        Share of what was learnt on a GPU model that suffices by itself (>= 0), of the kinds in
+        ``BY_GPU_MODEL``.
+    watch_evidence : int
+        Of `watch_jobs`, jobs that may become training rows of the kind (>= 0): without them there
+        is nothing to see.
     """
 
     min_jobs: int = 50
     min_evidence: int = 16
     cooldown_s: float = 60.0
-    growth: float = 0.1
+    growth: float = 0.2
     watch_jobs: int = 50
+    gpu_model_growth: float = 1.0
+    watch_evidence: int = 8
 
 
 def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> RetrainState:
@@ -128,8 +148,13 @@ def observed(state: RetrainState, jobs: Iterable[tuple[int, FinishedJob]]) -> Re
     for number, job in jobs:
         sequence = number
         for name, kind in kinds.items():
-            counted = kind.evidence + is_evidence(job, name)
-            kinds[name] = replace(kind, jobs=kind.jobs + 1, evidence=counted)
+            teaches = is_evidence(job, name)
+            kinds[name] = replace(
+                kind,
+                jobs=kind.jobs + 1,
+                evidence=kind.evidence + teaches,
+                gpu_models=_more(kind.gpu_models, job, teaches and name in BY_GPU_MODEL),
+            )
     return replace(state, sequence=sequence, kinds=kinds)
 
 
@@ -169,15 +194,20 @@ def due(state: RetrainState, rules: RetrainRules, now: float) -> dict[str, Cause
 
 def to_watch(state: RetrainState, rules: RetrainRules) -> tuple[str, ...]:
     """Return the kinds of which so many jobs finished that drift is to be looked for."""
-    kinds = state.kinds
     return tuple(
-        name for name in KINDS if kinds[name].jobs - kinds[name].watched >= rules.watch_jobs
+        name
+        for name in KINDS
+        for kind in [state.kinds[name]]
+        if kind.jobs - kind.watched >= rules.watch_jobs
+        and kind.evidence - kind.watched_evidence >= min(rules.watch_evidence, rules.watch_jobs)
     )
 
 
 def watched(state: RetrainState, kind: str) -> RetrainState:
     """Return `state` after drift was looked for and not found."""
-    return _with(state, kind, replace(state.kinds[kind], watched=state.kinds[kind].jobs))
+    before = state.kinds[kind]
+    looked = replace(before, watched=before.jobs, watched_evidence=before.evidence)
+    return _with(state, kind, looked)
 
 
 def drifted(state: RetrainState, kind: str, cause: Cause, rows: int) -> RetrainState:
@@ -212,6 +242,7 @@ def ended(state: RetrainState, kind: str, now: float, *, is_refused: bool = Fals
         learnt=before.learnt + before.evidence,
         watched_since=state.sequence if before.drift else before.watched_since,
         refused=before.refused + 1 if is_refused else 0,
+        learnt_gpu_models=_sum(before.learnt_gpu_models, before.gpu_models),
     )
     return _with(state, kind, fresh)
 
@@ -266,7 +297,20 @@ def _cause(kind: KindState, rules: RetrainRules) -> Cause | None:
     wanted = max(float(rules.min_evidence), growth * kind.learnt)
     if kind.jobs >= rules.min_jobs and kind.evidence >= wanted:
         return Cause(f"{kind.evidence} new jobs to learn from, wanted {wanted:.0f}")
+    for gpu_model, fresh in kind.gpu_models.items():
+        known = kind.learnt_gpu_models.get(gpu_model, 0)
+        if kind.learnt and fresh >= max(rules.min_evidence, rules.gpu_model_growth * known):
+            return Cause(f"{fresh} new jobs to learn from on {gpu_model}, {known} were learnt from")
     return None
+
+
+def _more(counts: dict[str, int], job: FinishedJob, teaches: bool) -> dict[str, int]:
+    models = {segment.gpu_model for segment in job.segments} if teaches else set()
+    return _sum(counts, dict.fromkeys(models, 1)) if models else counts
+
+
+def _sum(counts: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
 
 
 def _with(state: RetrainState, name: str, kind: KindState) -> RetrainState:

@@ -50,6 +50,10 @@ class StructureLesson:
         rows = pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
         return made(self._recipe, {"memory_runs": rows}, self._seed)
 
+    def trial(self, until: int) -> Sequence[Bundle]:  # noqa: ARG002
+        """Return nothing: calibration takes no time here."""
+        return []
+
     def asked(self, after: int) -> pd.DataFrame:
         """Return the measured rows after `after`, ``data.schemas.MEMORY_RUNS``."""
         return self._rows[self.sequences > after]

@@ -66,6 +66,10 @@ class RuntimeLesson:
             for bundle, report in found
         ]
 
+    def trial(self, until: int) -> Sequence[Bundle]:  # noqa: ARG002
+        """Return nothing: the values come of the calibration, too."""
+        return []
+
     def answers(self, bundles: Sequence[Bundle], after: int) -> Answers:
         """Return errors of log runtime, with the history that was known at each submission."""
         rows = self._rows_after(after)

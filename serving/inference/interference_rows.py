@@ -12,6 +12,7 @@ from features.effect_tables import EFFECT_TABLES, effects_from
 from features.effects import effect_estimates
 from features.pairs import PAIR_COLUMNS, pair_features, profile_positions
 from serving.inference.bundle import Bundle, Floats
+from serving.inference.own_effects import OwnEffects
 
 EFFECT_COLUMN = "effect_log_slowdown"
 """Log slowdown that the effects of both jobs alone would give; missing where a family is new."""
@@ -76,7 +77,8 @@ def forest_question(bundle: Bundle, pairs: pd.DataFrame) -> ForestQuestion:
     -----
     Between learnt families the forest corrects the effects. Beside a new family the effects know
     the profile only, and the forest, asked without them, errs independently: the mean of both is
-    better than either. As soon as one pair of that family is measured the effects lead.
+    better than either. As soon as one pair of that family is measured the effects lead. A pair that
+    was itself measured since is answered by that, the more so the oftener it was.
     """
     profiles = bundle.tables["profiles"]
     rows = pair_features(profiles, pairs)
@@ -90,7 +92,9 @@ def forest_question(bundle: Bundle, pairs: pd.DataFrame) -> ForestQuestion:
     is_old = np.isin(asked.jobs.family, learnt.rows.jobs.family)
     known = is_old[asked.job] & is_old[asked.neighbour]
     rows = with_effects(rows, asked, np.where(known, effect, np.nan))
+    at = profile_positions(profiles, pairs)
     base, weight = mixed(effect, known, forest_weight(bundle))
+    base, weight = OwnEffects.of(bundle).corrected(base, weight, at)
     return ForestQuestion(rows[list(bundle.spec.features)], base, weight)
 
 

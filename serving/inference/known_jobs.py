@@ -27,6 +27,7 @@ from serving.inference.interference_rows import (
     has_effects,
     mixed,
 )
+from serving.inference.own_effects import OwnEffects
 
 PairKey = tuple[str, str, str]
 """Job key (the one slowed down), neighbour key, GPU model."""
@@ -58,6 +59,7 @@ class KnownJobs:
         columns = (*PAIR_COLUMNS, *REDUCED_COLUMNS, KNOWN_COLUMN, EFFECT_COLUMN)
         self._columns = np.array([columns.index(name) for name in bundle.spec.features])
         self._novelty = Novelty.of(bundle)
+        self._own = OwnEffects.of(bundle)
         self._quantiles: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def has(self, job_key: str, gpu_model: str) -> bool:
@@ -91,6 +93,7 @@ class KnownJobs:
             effect = self._effects.estimates(EffectRows(self._effects.jobs, job, neighbour))
             known = self._is_old[job] & self._is_old[neighbour]
             base, weight = mixed(effect, known, forest_weight(self._bundle))
+            base, weight = self._own.corrected(base, weight, at)
             reduced = self._effects.jobs.reduced
             told = np.where(known, effect, np.nan)
             parts.append(np.column_stack([reduced[job], reduced[neighbour], known, told]))

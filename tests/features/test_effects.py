@@ -74,13 +74,13 @@ def test_leaving_a_group_out_equals_learning_without_it(learnt):
 
 def test_no_measured_pair_changes_nothing(learnt, profiles):
     asked = pairs(profiles, 4, 50)
-    same = adapted(learnt, pairs(profiles, 5, 0), np.empty(0))
+    same = adapted(learnt, pairs(profiles, 5, 0), np.empty(0), np.empty(0))
     assert np.abs(effect_estimates(same, asked) - effect_estimates(learnt, asked)).max() < 1e-12
 
 
 def test_measured_pairs_equal_learning_them_from_the_start(learnt, profiles):
     rows, z = pairs(profiles, 6, 4), np.array([0.9, 0.8, 0.7, 0.6])
-    moved = adapted(learnt, rows, z)
+    moved = adapted(learnt, rows, z, learnt.kernel.noise_variance(rows))
     both = learnt.rows.followed_by(rows)
     anew = effects(
         learnt.kernel, learnt.mean, both, np.concatenate([learnt.log_slowdown, z]),
@@ -93,7 +93,9 @@ def test_measured_pairs_equal_learning_them_from_the_start(learnt, profiles):
 def test_a_measured_pair_draws_its_answer_towards_itself(learnt, profiles):
     one = pairs(profiles, 8, 1)
     before = effect_estimates(learnt, one)[0]
-    after = effect_estimates(adapted(learnt, one, np.array([before + 1])), one)[0]
+    after = effect_estimates(
+        adapted(learnt, one, np.array([before + 1]), learnt.kernel.noise_variance(one)), one
+    )[0]
     assert before + 0.3 < after < before + 1
 
 

@@ -54,6 +54,17 @@ def test_the_model_learns_the_known_runs_and_the_log_up_to_a_number(lesson, samp
     assert not report.dataset["run_id"].isin([f"job:{NEWEST}:1"]).any()
 
 
+def test_a_trial_has_the_values_of_the_model_before_it_is_calibrated(lesson, trained, monkeypatch):
+    monkeypatch.setattr(
+        module, "interference_values", partial(module.interference_values, options=SMALL)
+    )
+    ((bundle, _),) = trained
+    (tried,) = lesson.trial(40)
+    after = [lesson.answers([each], 40) for each in (bundle, tried)]
+    assert after[0].errors == pytest.approx(after[1].errors, abs=1e-12)
+    assert after[0].regret == after[1].regret
+
+
 def test_the_newest_rows_are_answered_better_than_by_no_interference(lesson, trained):
     answers = lesson.answers([bundle for bundle, _ in trained], 40)
     fresh = int((lesson.sequences > 40).sum())

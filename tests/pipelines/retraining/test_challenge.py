@@ -62,6 +62,9 @@ class Lesson:
             raise self.error
         return [(bundle(name, self.error), REPORT) for name in self.models]
 
+    def trial(self, until):
+        return []
+
     def answers(self, bundles, after):
         fresh = int((self.sequences > after).sum())
         off = float(bundles[0].predict(ROWS[:1])[0])
@@ -109,6 +112,47 @@ def test_a_worse_challenger_is_registered_but_the_champion_stays(registry, chall
     assert tags["colocast.gate"] == "refused"
     assert tags["colocast.gate_reason"] == made[0].verdict.reason
     assert tags["colocast.previous_champion"] == "1"
+
+
+class Tried(Lesson):
+    """One whose values are known before its intervals."""
+
+    def trial(self, until):
+        return [bundle(name, self.error) for name in self.models]
+
+
+def test_a_challenger_that_its_values_refuse_is_neither_calibrated_nor_registered(
+    registry, challenge, settings
+):
+    champion(registry, 0.2)
+    lesson = Tried(20, 0.5)
+    made = challenge(lesson, shadow_rows=8)
+    assert [(c.version, c.previous, c.stage) for c in made] == [(None, "1", "kept")] * 2
+    assert made[0].verdict.reason == challenge(Lesson(20, 0.5))[0].verdict.reason
+    assert np.isnan(made[0].verdict.coverage)
+    assert lesson.asked == []
+    client = MlflowClient(settings.tracking_uri)
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    reasons = [r.data.params["reason"] for r in client.search_runs([experiment.experiment_id])]
+    assert reasons == [made[0].verdict.reason] * 2
+
+
+def test_a_challenger_whose_values_pass_is_calibrated_on_all_rows_for_its_shadow_run(
+    registry, challenge
+):
+    champion(registry, 0.5)
+    lesson = Tried(20, 0.2)
+    made = challenge(lesson, shadow_rows=8)
+    assert lesson.asked == [20]
+    assert (made[0].version, made[0].stage, made[0].verdict.rows) == ("2", "shadow", 10)
+
+
+def test_without_a_shadow_run_the_gate_judges_intervals_too(registry, challenge):
+    champion(registry, 0.5)
+    lesson = Tried(20, 0.2)
+    made = challenge(lesson)
+    assert lesson.asked == [10]
+    assert (made[0].stage, made[0].verdict.coverage) == ("promoted", 1.0)
 
 
 def test_where_one_champion_is_missing_the_first_versions_are_promoted(registry, challenge):

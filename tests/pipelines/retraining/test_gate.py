@@ -23,6 +23,27 @@ def test_a_worse_challenger_is_refused_even_against_a_young_champion():
     assert found.reason.startswith("worse on 60 rows")
 
 
+@pytest.mark.parametrize(("learns", "promote"), [(0, False), (1249, False), (1250, True)])
+def test_a_tie_goes_to_the_challenger_that_will_know_a_quarter_more(learns, promote):
+    shuffled = np.random.default_rng(1).permutation(NOISE)
+    found = verdict(
+        Evidence(NOISE, ALL, champion_errors=shuffled, champion_seen=1000, challenger_seen=learns)
+    )
+    assert found.promote is promote
+
+
+@pytest.mark.parametrize(("known", "promote"), [(0, True), (15, True), (16, False)])
+def test_a_tie_goes_to_the_challenger_that_will_know_a_gpu_model_much_better(known, promote):
+    shuffled = np.random.default_rng(1).permutation(NOISE)
+    found = verdict(
+        Evidence(
+            NOISE, ALL, champion_errors=shuffled, champion_seen=1000,
+            part_seen={"A100": (980, 990), "H100": (known, 30), "rare": (0, 5)},
+        )
+    )  # fmt: skip
+    assert found.promote is promote
+
+
 @pytest.mark.parametrize(("seen", "promote"), [(0, True), (199, True), (200, False)])
 def test_a_tie_within_the_noise_depends_on_what_the_champion_has_seen(seen, promote):
     shuffled = np.random.default_rng(1).permutation(NOISE)

@@ -63,6 +63,14 @@ def test_a_challenger_that_costs_too_much_is_refused_however_good_it_is(costs, r
     assert (found.promote, found.reason) == (False, reason)
 
 
+def test_regret_of_few_rows_decides_nothing():
+    few = Evidence(
+        NOISE[:49], ALL[:49], NOISE[:49] + 1,
+        challenger_costs=Costs(regret=0.4), champion_costs=Costs(regret=0.1),
+    )  # fmt: skip
+    assert verdict(few).promote
+
+
 def test_what_costs_alike_or_is_unknown_decides_nothing():
     usual = Costs(latency_s=0.01, size_bytes=2e7, regret=0.1)
     for costs in (usual, Costs()):

@@ -19,6 +19,8 @@ from pipelines.retraining.state import (
     load_state,
     observed,
     save_state,
+    to_watch,
+    watched,
     withdrawn,
 )
 
@@ -64,6 +66,30 @@ def test_a_cause_is_used_up_by_one_attempt():
     again = state(JOB, JOB, JOB, start=first)
     assert "runtime" not in due(again, RULES, now=1059)
     assert "runtime" in due(again, RULES, now=1060)
+
+
+def test_as_much_again_on_a_gpu_model_as_was_learnt_there_is_a_cause():
+    rules = RetrainRules(min_jobs=500, min_evidence=4, cooldown_s=0)
+    there = replace(JOB, segments=(Segment(0.0, 9.0, "g1", "H100", ("ncf",)),))
+    known = ended(state(*[JOB] * 100), "interference", now=0)
+    assert due(state(*[JOB] * 99, *[there] * 3, start=known), rules, now=1) == {}
+    first = state(*[there] * 4, start=known)
+    reason = "4 new jobs to learn from on H100, 0 were learnt from"
+    assert due(first, rules, now=1) == {"interference": Cause(reason)}
+    again = state(*[there] * 4, start=ended(first, "interference", now=1))
+    assert due(again, rules, now=2).keys() == {"interference"}
+    assert again.kinds["interference"].learnt_gpu_models == {"A100": 100, "H100": 4}
+
+
+def test_a_kind_is_not_looked_at_again_while_nothing_that_teaches_it_came():
+    rules = RetrainRules(watch_jobs=4, watch_evidence=2)
+    alone = replace(JOB, segments=(Segment(0.0, 9.0, "g0", "A100"),), structure=None)
+    assert to_watch(state(*[alone] * 4), rules) == ("runtime",)
+    seen = state(*[alone] * 4, JOB, JOB)
+    assert to_watch(seen, rules) == ("interference", "runtime", "memory")
+    looked = watched(seen, "interference")
+    assert "interference" not in to_watch(state(*[alone] * 9, JOB, start=looked), rules)
+    assert "interference" in to_watch(state(*[alone] * 9, JOB, JOB, start=looked), rules)
 
 
 def test_refused_challengers_make_the_next_attempt_wait_for_more_until_something_drifts():

@@ -1,5 +1,7 @@
 """Measured pairs move the answers of their jobs at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +12,9 @@ from features.profiles import profiles
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.labelling.audit import audited
 from serving.inference.interference import PROFILES_TABLE, novelty, slowdown_estimates
+from serving.inference.known_jobs import KnownJobs
 from serving.inference.slowdowns import Live, Slowdowns
-from serving.live.adaptation import adapted_bundle
+from serving.live.adaptation import PAIR, adapted_bundle
 from serving.live.colocations import LiveColocations, live_slowdowns
 
 NEW = "recommender"
@@ -54,10 +57,48 @@ def test_measured_pairs_of_a_new_job_better_its_other_pairs(bundle, fresh):
 
 def test_repeats_of_a_pair_count_as_their_median(bundle, fresh):
     one = fresh.head(1)
-    wild = pd.concat([one, one, one.assign(slowdown=50.0)])
+    thrice, wild = pd.concat([one, one, one]), pd.concat([one, one, one.assign(slowdown=50.0)])
     asked = fresh.iloc[1:]
-    answers = [slowdown_estimates(adapted_bundle(bundle, each), asked) for each in (one, wild)]
+    answers = [slowdown_estimates(adapted_bundle(bundle, each), asked) for each in (thrice, wild)]
     assert np.allclose(answers[0]["value"], answers[1]["value"])
+
+
+def test_a_pair_that_was_measured_often_is_answered_by_its_own_runs(bundle, fresh):
+    one = fresh.head(1).assign(slowdown=fresh["slowdown"].iloc[0] * 1.3)
+    told = [
+        slowdown_estimates(adapted_bundle(bundle, pd.concat([one] * runs)), one)["value"].iloc[0]
+        for runs in (1, 12)
+    ]
+    missed = np.abs(np.log(np.array(told) / one["slowdown"].iloc[0]))
+    assert missed[1] < missed[0] < 0.1
+
+
+def test_a_learnt_pair_that_is_measured_anew_counts_once(bundle):
+    rows = bundle.tables["effect_rows"]
+    jobs = bundle.tables["effect_jobs"]
+    job, neighbour = (jobs["job_key"].iloc[rows[side].iloc[0]] for side in ("job", "neighbour"))
+    again = pd.DataFrame(
+        [(job, neighbour, jobs["gpu_model"].iloc[0], 1.5)], columns=[*PAIR, "slowdown"]
+    )
+    assert len(adapted_bundle(bundle, again).tables["effect_rows"]) == len(rows)
+
+
+def test_a_job_without_a_profile_is_answered_by_what_was_measured_on_its_gpu_model(bundle, fresh):
+    shown = fresh.drop_duplicates(PAIR).head(3)
+    there = bundle.tables[PROFILES_TABLE].assign(gpu_model="new")
+    profiled = pd.concat([bundle.tables[PROFILES_TABLE], there], ignore_index=True)
+    known = replace(bundle, tables={**bundle.tables, PROFILES_TABLE: profiled})
+    measured = adapted_bundle(known, shown.assign(gpu_model="new", slowdown=[2.0, 2.5, 4.0]))
+    stranger = pd.DataFrame([("stranger", "nobody", "new")], columns=PAIR)
+    assert slowdown_estimates(measured, stranger)["value"].tolist() == pytest.approx([2.5])
+
+
+def test_the_quick_way_answers_measured_pairs_alike(bundle, fresh):
+    adapted = adapted_bundle(bundle, pd.concat([fresh.head(6)] * 4))
+    asked = fresh.head(9).drop_duplicates(PAIR)
+    slow = slowdown_estimates(adapted, asked)["value"]
+    quick = KnownJobs(adapted).estimates([tuple(pair) for pair in asked[PAIR].to_numpy()])
+    assert [each.value for each in quick] == pytest.approx(slow.tolist(), rel=1e-9)
 
 
 def test_a_pair_with_an_unprofiled_job_teaches_nothing(bundle, fresh):
