@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.holdings import Holdings
 from scheduler_client.replay.pair_beliefs import Mates
 from scheduler_client.replay.simulation import Simulation
 
@@ -41,13 +42,16 @@ class Victim:
 
 
 class Victims:
-    """Running best-effort jobs that may be evicted, by whom they leave on their card.
+    """Running jobs that may be evicted, by whom they leave on their card.
+
+    None of a queue that its nominal quota alone would do for, whenever the job started.
 
     Parameters
     ----------
     simulation : Simulation
     running : dict of int to None
         Jobs on cards; kept up to date by the policy.
+    holdings : Holdings
     rules : VictimRules
     levels : LevelRules
     """
@@ -56,10 +60,11 @@ class Victims:
         self,
         simulation: Simulation,
         running: dict[int, None],
+        holdings: Holdings,
         rules: VictimRules,
         levels: LevelRules,
     ) -> None:
-        self._simulation, self._running = simulation, running
+        self._simulation, self._running, self._holdings = simulation, running, holdings
         self._rules, self._levels = rules, levels
         self._as_of_s = float("-inf")
         self._by_mate: dict[int, list[Victim]] = {}
@@ -142,8 +147,9 @@ class Victims:
         self._as_of_s = simulation.now
         self._by_mate, self._gangs = {}, []
         since_s = simulation.now - self._levels.least_run_s
+        spared = self._holdings.all_within(simulation.now)
         for job in self._running:
-            if simulation.started_s[job] > since_s or simulation.kind[job] % 2:
+            if simulation.started_s[job] > since_s or simulation.queue[job] in spared:
                 continue
             level = self._levels.level(simulation.attained_s(job) * simulation.gpus[job])
             if level == 0 or simulation.evictions[job] >= self._rules.most:
