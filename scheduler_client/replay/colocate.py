@@ -14,6 +14,7 @@ from scheduler_client.baselines.shortest import GroupMeans
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule, excess, tolerance
 from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.demand import Demand
 from scheduler_client.replay.holdings import Holdings
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
@@ -90,6 +91,7 @@ class Colocate:
         self._refused: set[tuple[int, int, float, int]] = set()
         self._means = GroupMeans(simulation.trace)
         self._pending: ByKind[tuple[int, int, int]] = ByKind()
+        self._demand = Demand(len(self._rules.levels.levels_gpu_s) + 1)
         self._running: dict[int, None] = {}
         self._holdings = Holdings(simulation.site.quotas)
         self._victims = Victims(
@@ -150,6 +152,7 @@ class Colocate:
         simulation = self._simulation
         done = simulation.attained_s(job) * simulation.gpus[job]
         level = self._rules.levels.level(done)
+        self._demand.add(job, level, simulation.gpus[job])
         key = level * BEYOND + max(done, self._means.key(job))
         kind = simulation.queue[job], simulation.workload[job], simulation.gpus[job]
         self._pending.push(kind, key, job)
@@ -181,6 +184,7 @@ class Colocate:
             return False
         self._holdings.hold(queue, gpus, self._simulation.now)
         self._claimed_s.pop(queue, None)
+        self._demand.remove(job)
         self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_within)
         why = f"tolerance {most:.3f}, of neighbours {best_effort:.3f}"
         self._simulation.start(job, cards, why)
@@ -190,7 +194,7 @@ class Colocate:
 
     def _make_room(self, gpus: int, level: int, mates: Mates) -> bool:
         """Evict the cheapest running jobs that let a gang start; none if they would not."""
-        victims = self._victims.chosen(gpus, level, mates)
+        victims = self._victims.chosen(gpus, level, self._demand.upto(level), mates)
         for victim in victims or ():
             self._evict(victim)
         return victims is not None

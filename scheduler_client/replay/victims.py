@@ -70,39 +70,40 @@ class Victims:
         self._by_mate: dict[int, list[Victim]] = {}
         self._gangs: list[Victim] = []
 
-    def chosen(self, gpus: int, level: int, mates: Mates) -> list[int] | None:
+    def chosen(self, gpus: int, level: int, wanted: int, mates: Mates) -> list[int] | None:
         """Return jobs whose eviction lets a gang start beside those who stay, or None.
 
         Parameters
         ----------
         gpus : int
             Size of the gang.
-        mates : mapping of int to Mate
-            Whom it may join.
         level : int
             Of the job that wants to start: only those above it are evicted.
+        wanted : int
+            Cards that all pending jobs of no higher level ask for: a gang of no more gives way
+            to one job where no single card does, as the others will take what it leaves.
+        mates : mapping of int to Mate
+            Whom it may join.
         """
         if level >= len(self._levels.levels_gpu_s):
             return None
         if self._simulation.now - self._as_of_s >= self._rules.fresh_s:
             self._refresh()
         short, victims = gpus - len(self._simulation.cards.empty), []
-        for victim, freed in self._usable(gpus, level, mates):
+        for victim, freed in self._usable(gpus, level, wanted, mates):
             victims.append(victim)
             short -= freed
             if short <= 0:
                 return victims
         return None
 
-    def _usable(self, gpus: int, level: int, mates: Mates) -> Iterator[tuple[int, int]]:
+    def _usable(
+        self, gpus: int, level: int, wanted: int, mates: Mates
+    ) -> Iterator[tuple[int, int]]:
         """Yield victims and how many cards each makes fit, the cheapest first in each group."""
         taken: set[int] = set()
         if gpus > 1:
-            for victim in self._still(self._gangs, level):
-                on = self._simulation.on[victim]
-                freed = sum(self._fits_beside(card, victim, mates) for card in on)
-                if freed and len(on) <= gpus:
-                    yield victim, freed
+            yield from self._usable_gangs(gpus, level, mates)
         groups = [key for key in self._by_mate if key == ALONE or key in mates]
         found = [victim for key in groups for victim in self._head(self._by_mate[key], level, gpus)]
         for cheapest in sorted(found):
@@ -110,6 +111,15 @@ class Victims:
             if card not in taken:  # two victims on one card free it once
                 taken.add(card)
                 yield cheapest.job, 1
+        if gpus == 1:
+            yield from self._usable_gangs(wanted, level, mates)
+
+    def _usable_gangs(self, most: int, level: int, mates: Mates) -> Iterator[tuple[int, int]]:
+        for victim in self._still(self._gangs, level):
+            on = self._simulation.on[victim]
+            freed = sum(self._fits_beside(card, victim, mates) for card in on)
+            if freed and len(on) <= most:
+                yield victim, freed
 
     def _head(self, victims: list[Victim], level: int, count: int) -> list[Victim]:
         """Return the first `count` that still run and are above `level`; drop who does not."""
