@@ -19,9 +19,13 @@ def heuristic_forecast(
     A card is judged only where the job and all its residents have run alone here before; any
     other sharing stays unpredicted, and thus forbidden.
     """
-    found = {card: _colocation(job, card, profiles) for card in classes}
+    of_model: dict[str, list[CardClass]] = {}
+    for card in classes:
+        of_model.setdefault(card.gpu_model, []).append(card)
+    ran_on = [model for model in of_model if profiles.signals(job.job_key, model) is not None]
+    found = {c: _colocation(job, c, profiles) for model in ran_on for c in of_model[model]}
     colocations = {card: known for card, known in found.items() if known is not None}
-    memory = {card.gpu_model: _memory(job, card.gpu_model, profiles) for card in found}
+    memory = {model: _memory(job, model, profiles) for model in ran_on}
     known_memory = {model: known for model, known in memory.items() if known is not None}
     if not any(card.resident_keys for card in colocations):
         return JobForecast(memory=known_memory, level=Level.EXCLUSIVE)
