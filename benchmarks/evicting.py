@@ -27,7 +27,7 @@ from scheduler_client.policy.view import (
 SIZES = (1_000, 10_000)
 JOBS, QUEUES, KEYS, USERS = 1_000, 20, 200, 200
 NOW = 1e6
-ORDERS = {"fair": PolicyRules(), "attained": PolicyRules(levels=LevelRules())}
+ORDERS = {"fair": PolicyRules(), "attained": PolicyRules(order=LevelRules())}
 
 
 def main() -> None:

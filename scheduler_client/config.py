@@ -98,7 +98,7 @@ class SchedulerSettings:
             reservation=self.reservation,
             eviction=self.eviction,
             assignment="joint" if self.assignment == "joint" else "list",
-            levels=self.levels if self.order == "attained" else None,
+            order=self.levels if self.order == "attained" else "fair",
         )
 
 

@@ -62,7 +62,7 @@ class Replay:
         return Outcome.of(simulation)
 
 
-ATTAINED = PolicyRules(levels=LevelRules(), eviction=EvictionRules(growth=0.1, most=50))
+ATTAINED = PolicyRules(order=LevelRules(), eviction=EvictionRules(growth=0.1, most=50))
 """The policy of ``colocast schedule`` with ``order: attained``."""
 
 GENTLE = ColocateRules(

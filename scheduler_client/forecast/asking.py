@@ -29,6 +29,8 @@ class Asking:
         Whether the endpoint answered, but with nothing that a model said.
     was_answered : bool
         Whether any was answered.
+    left_unknown : bool
+        Whether something that nobody knows was not asked, for want of time or after an outage.
     """
 
     def __init__(self, deadline_s: float, last_call_s: float = float("inf")) -> None:
@@ -36,6 +38,7 @@ class Asking:
         self.error: PredictionError | None = None
         self.lacks_model = False
         self.was_answered = False
+        self.left_unknown = False
 
     @property
     def fault(self) -> str | None:
@@ -57,7 +60,7 @@ class Asking:
     def rest(self) -> "Asking":
         """Return the questions that may still be asked after the last call."""
         after = Asking(self._deadline_s)
-        after.error = self.error
+        after.error, after.left_unknown = self.error, self.left_unknown
         return after
 
     def left_s(self, now_s: float) -> float:

@@ -142,6 +142,8 @@ class Forecaster:
                 question = _Question(examples[job_class], missing, cards.of(missing))
                 if self._ask(question, asking):
                     answered.add(job_class)
+            elif not is_known:
+                asking.left_unknown = True
         return answered
 
     def _of_class(

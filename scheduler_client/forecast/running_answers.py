@@ -36,7 +36,7 @@ class RunningAnswers:
     ) -> None:
         self._predictor, self._settings, self._clock = predictor, settings, clock
         self._asked_at: dict[tuple[str, float], float] = {}
-        self._next_s = float("-inf")
+        self._next_s = clock()
         self._took_s = 0.0
 
     def repredicted(
@@ -45,14 +45,16 @@ class RunningAnswers:
         """Return the new estimates (s) of the jobs that were asked about now, by job id.
 
         None, where it was not worth a question, or nobody answered, or no model did: what was
-        predicted before then still holds.
+        predicted before then still holds. While waiting jobs are left that nobody knows, they go
+        first, for at most ``fresh_s``.
 
         Parameters
         ----------
         now : float
             Seconds since 1970, UTC.
         """
-        if self._clock() < self._next_s or not asking.may_go(self._clock(), self._took_s):
+        due_s = self._next_s + (self._settings.fresh_s if asking.left_unknown else 0.0)
+        if self._clock() < due_s or not asking.may_go(self._clock(), self._took_s):
             return {}
         self._next_s = self._clock() + self._settings.fresh_s
         known = self._asked_at

@@ -40,7 +40,11 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
         rules=rules,
         now=turns.view.now,
         spoken_for=frozenset(j.job_id for j in turns.view.running if j.is_stopping),
-        standing=None if levels is None else standing_of(turns.view, levels, turns.tolerated.light),
+        standing=(
+            None
+            if levels is None
+            else standing_of(turns.view, levels, turns.tolerated.within_quota)
+        ),
     )
     found: list[Eviction] = []
     hopeless: dict[_Like, float] = {}  # and since when the one that was tried had waited

@@ -68,31 +68,38 @@ class Rights:
     victims: Mapping[str, RunningJob]
 
 
-def standing_of(view: ClusterView, rules: LevelRules, light: frozenset[str]) -> Standing:
+def standing_of(view: ClusterView, rules: LevelRules, within_quota: frozenset[str]) -> Standing:
     """Return the levels of the running jobs that may give way to one of a lower level.
 
-    Not those of `light` queues, which ask for no more than their nominal quota.
+    Not those of the queues `within_quota`.
     """
     since = view.now - rules.least_run_s
     levels = {
         job.job_id: rules.level(attained_gpu_s(job, view.now))
         for job in view.running
-        if job.start_time <= since and job.queue not in light
+        if job.start_time <= since and job.queue not in within_quota
     }
     return Standing(rules, levels, max(levels.values(), default=0))
 
 
-def light_queues(view: ClusterView) -> frozenset[str]:
-    """Return the queues whose running and pending jobs ask for no more than the nominal quota.
+def queues_within_quota(view: ClusterView) -> frozenset[str]:
+    """Return the queues that the nominal quota alone would do for.
+
+    Their running and pending jobs ask for no more, and what they have borrowed before they would
+    have had by now without: sharing owes them no less than cards of their own.
 
     Examples
     --------
+    >>> from dataclasses import replace
     >>> from data.domain import JobRequest
     >>> from scheduler_client.policy.view import PendingJob
     >>> queues = Queue("a", 2.0, "all"), Queue("b", 2.0, "all")
     >>> job = JobRequest("7", "ada", "a", "bert", 0.0, gpus=3)
-    >>> sorted(light_queues(ClusterView(0.0, (), (PendingJob(job),), queues=queues)))
+    >>> view = ClusterView(0.0, (), (PendingJob(job),), queues=queues)
+    >>> sorted(queues_within_quota(view))
     ['b']
+    >>> sorted(queues_within_quota(replace(view, ahead_gpu_s={"b": 60.0})))
+    []
     """
     asked = dict.fromkeys((queue.name for queue in view.queues), 0.0)
     for running in view.running:
@@ -100,7 +107,11 @@ def light_queues(view: ClusterView) -> frozenset[str]:
     for pending in view.pending:
         queue = pending.job.queue
         asked[queue] = asked.get(queue, 0.0) + pending.job.gpus
-    return frozenset(q.name for q in view.queues if asked[q.name] <= q.nominal_quota_gpus)
+    return frozenset(
+        q.name
+        for q in view.queues
+        if asked[q.name] <= q.nominal_quota_gpus and not view.ahead_gpu_s.get(q.name)
+    )
 
 
 def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:

@@ -17,9 +17,9 @@ class PolicyRules:
 
     Attributes
     ----------
-    levels : LevelRules, optional
-        Jobs are ordered and evicted by attained GPU time; None: as `order` says.
-    order : {"fair", "fifo"}
+    order : {"fair", "fifo"} or LevelRules
+        By which jobs take their turns; with `LevelRules` by attained GPU time, which then also
+        says who gives way to whom, and how much slowdown each tolerates.
     max_jobs_per_card : int
         At least 1; 1 never shares.
     asks : bool
@@ -33,8 +33,7 @@ class PolicyRules:
         How victims are chosen for queues that have jobs evicted; None: nobody is evicted.
     """
 
-    order: Literal["fair", "fifo"] = "fair"
-    levels: LevelRules | None = None
+    order: Literal["fair", "fifo"] | LevelRules = "fair"
     max_jobs_per_card: int = 2
     asks: bool = True
     bound: Bound = Bound.UPPER
@@ -44,3 +43,8 @@ class PolicyRules:
     reservation: ReservationRules | None = field(default_factory=ReservationRules)
     eviction: EvictionRules | None = field(default_factory=EvictionRules)
     assignment: Literal["list", "joint"] = "list"
+
+    @property
+    def levels(self) -> LevelRules | None:
+        """The rules of attained GPU time; None where that does not order."""
+        return self.order if isinstance(self.order, LevelRules) else None

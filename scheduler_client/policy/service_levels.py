@@ -30,7 +30,7 @@ class LevelRules:
         Tolerated at least, whatever the pressure, for a job of the lowest level: it is soon
         done, or soon of a higher level (>= 1).
     guaranteed_slowdown : float
-        Tolerated for a job whose queue asks for no more than its nominal quota (>= 1).
+        Tolerated for a job whose queue its nominal quota alone would do for (>= 1).
 
     Notes
     -----

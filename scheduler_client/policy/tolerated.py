@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from scheduler_client.policy.giving_way import light_queues
+from scheduler_client.policy.giving_way import queues_within_quota
 from scheduler_client.policy.placing import PlacingRules
 from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.tolerance import excess, tolerance
@@ -16,15 +16,15 @@ class Tolerated:
     ----------
     pressure : float
         What tolerance goes by, in [0, 1].
-    light : set of str
-        Queues that ask for no more than their nominal quota; empty where fair shares order.
+    within_quota : set of str
+        Queues that their nominal quota alone would do for; empty where fair shares order.
     common : PlacingRules
         Of a job that nothing is special about.
     """
 
     def __init__(self, view: ClusterView, rules: PolicyRules) -> None:
         self._levels = rules.levels
-        self.light = frozenset[str]() if rules.levels is None else light_queues(view)
+        self.within_quota = frozenset[str]() if rules.levels is None else queues_within_quota(view)
         self.pressure = (
             pressure(view)
             if rules.levels is None
@@ -40,7 +40,7 @@ class Tolerated:
         )
         if rules.levels is not None:
             spared_tolerance = rules.levels.guaranteed_slowdown
-            common = replace(common, spared=self.light, spared_tolerance=spared_tolerance)
+            common = replace(common, spared=self.within_quota, spared_tolerance=spared_tolerance)
         self.common = common
         self._by_tolerance: dict[float, PlacingRules] = {}
 
@@ -55,7 +55,7 @@ class Tolerated:
         levels, most = self._levels, self.common.tolerance
         if levels is None:
             return self.common
-        if pending.job.queue in self.light:
+        if pending.job.queue in self.within_quota:
             most = levels.guaranteed_slowdown
         elif levels.level(pending.attained_gpu_s) == 0:
             most = self.most

@@ -189,6 +189,9 @@ class ClusterView:
         Seconds since 1970, UTC.
     history_gpus : mapping of (queue, user) to float
         How many GPUs each has used lately, by the decayed usage history (GPUs, >= 0).
+    ahead_gpu_s : mapping of str to float
+        GPU time that queues have had and would not have had from their nominal quota alone by
+        now (GPU seconds, > 0); see ``scheduler_client.policy.ahead``.
     reservations : tuple of Reservation
         As the previous decision left them.
     evictions : tuple of PastEviction
@@ -201,6 +204,7 @@ class ClusterView:
     running: tuple[RunningJob, ...] = ()
     queues: tuple[Queue, ...] = ()
     history_gpus: Mapping[UserKey, float] = field(default_factory=dict)
+    ahead_gpu_s: Mapping[str, float] = field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
     evictions: tuple[PastEviction, ...] = ()
 

@@ -14,6 +14,8 @@ from scheduler_client.baselines.shortest import GroupMeans
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule, excess, tolerance
 from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.demand import Demand
+from scheduler_client.replay.holdings import Holdings
 from scheduler_client.replay.mating import joined_cards
 from scheduler_client.replay.pair_beliefs import Mates, PairBeliefs, Tolerances, kind_of
 from scheduler_client.replay.reclaiming import Reclaiming, ReclaimRules
@@ -89,11 +91,15 @@ class Colocate:
         self._refused: set[tuple[int, int, float, int]] = set()
         self._means = GroupMeans(simulation.trace)
         self._pending: ByKind[tuple[int, int, int]] = ByKind()
+        self._demand = Demand(len(self._rules.levels.levels_gpu_s) + 1)
         self._running: dict[int, None] = {}
-        self._held = [0] * len(simulation.site.quotas)
-        self._asked = [0] * len(simulation.site.quotas)
-        self._victims = Victims(simulation, self._running, self._rules.eviction, self._rules.levels)
-        self._reclaiming = Reclaiming(simulation, self._running, self._borrows, self._rules.reclaim)
+        self._holdings = Holdings(simulation.site.quotas)
+        self._victims = Victims(
+            simulation, self._running, self._holdings, self._rules.eviction, self._rules.levels
+        )
+        self._reclaiming = Reclaiming(
+            simulation, self._running, self._holdings.borrows, self._rules.reclaim
+        )
         self._claimed_s: dict[int, float] = {}  # by queue: since when it waits for its quota
         self._look_s = float("inf")  # when to look again at such queues
         self._spreading = Spreading(simulation, self._running, self._rules.spread)
@@ -102,14 +108,14 @@ class Colocate:
 
     def submitted(self, job: int) -> None:
         """Take in a job that has arrived."""
-        self._asked[self._simulation.queue[job]] += self._simulation.gpus[job]
+        self._holdings.ask(self._simulation.queue[job], self._simulation.gpus[job])
         self._wait(job)
 
     def finished(self, job: int) -> None:
         """Take note that a job has left its cards."""
         queue, gpus = self._simulation.queue[job], self._simulation.gpus[job]
-        self._held[queue] -= gpus
-        self._asked[queue] -= gpus
+        self._holdings.hold(queue, -gpus, self._simulation.now)
+        self._holdings.ask(queue, -gpus)
         del self._running[job]
         self._means.observe(job)
         self._pending.freed()
@@ -124,7 +130,7 @@ class Colocate:
             self._spread()
             return
         cards = self._simulation.cards.count
-        pressure = excess(sum(self._asked), cards)
+        pressure = excess(self._holdings.asked, cards)
         # In steps, so that the mates of a workload can be kept.
         self._tolerance = tolerance(round(pressure * STEPS) / STEPS, self._rules.tolerance)
         self._refused.clear()
@@ -146,22 +152,23 @@ class Colocate:
         simulation = self._simulation
         done = simulation.attained_s(job) * simulation.gpus[job]
         level = self._rules.levels.level(done)
+        self._demand.add(job, level, simulation.gpus[job])
         key = level * BEYOND + max(done, self._means.key(job))
         kind = simulation.queue[job], simulation.workload[job], simulation.gpus[job]
         self._pending.push(kind, key, job)
 
     def _starts(self, kind: tuple[int, int, int], job: int) -> bool:
         queue, workload, gpus = kind
-        is_light = self._asked[queue] <= self._simulation.site.quotas[queue]
+        is_within = self._holdings.is_within(queue, self._simulation.now)
         best_effort, guaranteed = self._tolerance, self._rules.levels.guaranteed_slowdown
         level = self._rules.levels.level(self._simulation.attained_s(job) * gpus)
         if level == 0:  # so short a job does not slow its neighbour for long
             best_effort = max(best_effort, self._rules.levels.fresh_slowdown)
-        in_quota = self._held[queue] + gpus <= self._simulation.site.quotas[queue]
+        in_quota = self._holdings.fits(queue, gpus)
         level = 0 if in_quota else level
         if in_quota:
             self._claimed_s.setdefault(queue, self._simulation.now)
-        most = guaranteed if is_light else best_effort
+        most = guaranteed if is_within else best_effort
         like = workload, gpus, most, -1 if in_quota else level
         if like in self._refused:
             return False
@@ -175,9 +182,10 @@ class Colocate:
         if cards is None:
             self._refused.add(like)
             return False
-        self._held[queue] += gpus
+        self._holdings.hold(queue, gpus, self._simulation.now)
         self._claimed_s.pop(queue, None)
-        self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_light)
+        self._demand.remove(job)
+        self._simulation.kind[job] = kind_of(workload, is_guaranteed=is_within)
         why = f"tolerance {most:.3f}, of neighbours {best_effort:.3f}"
         self._simulation.start(job, cards, why)
         self._running[job] = None
@@ -186,7 +194,7 @@ class Colocate:
 
     def _make_room(self, gpus: int, level: int, mates: Mates) -> bool:
         """Evict the cheapest running jobs that let a gang start; none if they would not."""
-        victims = self._victims.chosen(gpus, level, mates)
+        victims = self._victims.chosen(gpus, level, self._demand.upto(level), mates)
         for victim in victims or ():
             self._evict(victim)
         return victims is not None
@@ -202,13 +210,10 @@ class Colocate:
             self._simulation.wake(self._look_s)
         return cards
 
-    def _borrows(self, queue: int) -> bool:
-        return self._held[queue] > self._simulation.site.quotas[queue]
-
     def _evict(self, job: int, reason: str = "for a job that has had less") -> None:
         simulation = self._simulation
         simulation.evict(job, reason)
-        self._held[simulation.queue[job]] -= simulation.gpus[job]
+        self._holdings.hold(simulation.queue[job], -simulation.gpus[job], simulation.now)
         del self._running[job]
         self._evicted.append(job)
         self._pending.freed()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from data.domain import Estimate, JobRequest, Resident, Source
 from scheduler_client.baselines.shortest import GroupMeans
+from scheduler_client.policy.ahead import ahead_by_queue, whole_gpus
 from scheduler_client.policy.decisions import ALONE, Eviction, Level
 from scheduler_client.policy.policies import Policy
 from scheduler_client.policy.predictions import CardClass, Colocation, JobForecast
@@ -115,6 +116,7 @@ class LivePolicy:
         self._past: list[PastEviction] = []
         self._index = {job_id: job for job, job_id in enumerate(simulation.trace.job_ids)}
         self._usage = Usage(0.0)
+        self._ahead: dict[str, float] = {}
         names = zip(simulation.trace.queues, simulation.site.quotas, strict=True)
         self._queues = tuple(
             Queue(
@@ -184,6 +186,7 @@ class LivePolicy:
             running=tuple(self._saved(job, running) for job, running in self._running.items()),
             queues=self._queues,
             history_gpus=self._usage.gpus(self._half_life_s),
+            ahead_gpu_s=self._ahead,
             reservations=self._kept,
             evictions=tuple(self._past),
         )
@@ -226,6 +229,9 @@ class LivePolicy:
         return self._simulation.attained_s(job) * self._simulation.gpus[job]
 
     def _charge(self) -> None:
+        elapsed_s = self._simulation.now - self._usage.as_of_time
+        whole = whole_gpus(self._running.values())
+        self._ahead = ahead_by_queue(self._ahead, elapsed_s, whole, self._queues)
         held = held_gpus(self._cards.values(), self._running.values())
         self._usage = self._usage.advanced(self._simulation.now, held, self._half_life_s)
 

@@ -25,7 +25,7 @@ class ReclaimRules:
 
 
 class Reclaiming:
-    """Finds running best-effort jobs of borrowing queues, the cheapest first.
+    """Finds running jobs of borrowing queues, the cheapest first.
 
     Parameters
     ----------
@@ -74,9 +74,8 @@ class Reclaiming:
         simulation = self._simulation
         since_s = simulation.now - self._rules.grace_s
         for job in self._running:
-            is_best_effort = simulation.kind[job] % 2 == 0
             has_grace = since_s < simulation.started_s[job] <= claimed_s
-            if is_best_effort and not has_grace and self._borrows(simulation.queue[job]):
+            if not has_grace and self._borrows(simulation.queue[job]):
                 yield job
 
     def _freed(self, cards: Iterable[int], victims: set[int], mates: Mates) -> set[int]:

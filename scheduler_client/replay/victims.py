@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.cards import NOBODY
+from scheduler_client.replay.holdings import Holdings
 from scheduler_client.replay.pair_beliefs import Mates
 from scheduler_client.replay.simulation import Simulation
 
@@ -41,13 +42,16 @@ class Victim:
 
 
 class Victims:
-    """Running best-effort jobs that may be evicted, by whom they leave on their card.
+    """Running jobs that may be evicted, by whom they leave on their card.
+
+    None of a queue that its nominal quota alone would do for, whenever the job started.
 
     Parameters
     ----------
     simulation : Simulation
     running : dict of int to None
         Jobs on cards; kept up to date by the policy.
+    holdings : Holdings
     rules : VictimRules
     levels : LevelRules
     """
@@ -56,48 +60,50 @@ class Victims:
         self,
         simulation: Simulation,
         running: dict[int, None],
+        holdings: Holdings,
         rules: VictimRules,
         levels: LevelRules,
     ) -> None:
-        self._simulation, self._running = simulation, running
+        self._simulation, self._running, self._holdings = simulation, running, holdings
         self._rules, self._levels = rules, levels
         self._as_of_s = float("-inf")
         self._by_mate: dict[int, list[Victim]] = {}
         self._gangs: list[Victim] = []
 
-    def chosen(self, gpus: int, level: int, mates: Mates) -> list[int] | None:
+    def chosen(self, gpus: int, level: int, wanted: int, mates: Mates) -> list[int] | None:
         """Return jobs whose eviction lets a gang start beside those who stay, or None.
 
         Parameters
         ----------
         gpus : int
             Size of the gang.
-        mates : mapping of int to Mate
-            Whom it may join.
         level : int
             Of the job that wants to start: only those above it are evicted.
+        wanted : int
+            Cards that all pending jobs of no higher level ask for: a gang of no more gives way
+            to one job where no single card does, as the others will take what it leaves.
+        mates : mapping of int to Mate
+            Whom it may join.
         """
         if level >= len(self._levels.levels_gpu_s):
             return None
         if self._simulation.now - self._as_of_s >= self._rules.fresh_s:
             self._refresh()
         short, victims = gpus - len(self._simulation.cards.empty), []
-        for victim, freed in self._usable(gpus, level, mates):
+        for victim, freed in self._usable(gpus, level, wanted, mates):
             victims.append(victim)
             short -= freed
             if short <= 0:
                 return victims
         return None
 
-    def _usable(self, gpus: int, level: int, mates: Mates) -> Iterator[tuple[int, int]]:
+    def _usable(
+        self, gpus: int, level: int, wanted: int, mates: Mates
+    ) -> Iterator[tuple[int, int]]:
         """Yield victims and how many cards each makes fit, the cheapest first in each group."""
         taken: set[int] = set()
         if gpus > 1:
-            for victim in self._still(self._gangs, level):
-                on = self._simulation.on[victim]
-                freed = sum(self._fits_beside(card, victim, mates) for card in on)
-                if freed and len(on) <= gpus:
-                    yield victim, freed
+            yield from self._usable_gangs(gpus, level, mates)
         groups = [key for key in self._by_mate if key == ALONE or key in mates]
         found = [victim for key in groups for victim in self._head(self._by_mate[key], level, gpus)]
         for cheapest in sorted(found):
@@ -105,6 +111,15 @@ class Victims:
             if card not in taken:  # two victims on one card free it once
                 taken.add(card)
                 yield cheapest.job, 1
+        if gpus == 1:
+            yield from self._usable_gangs(wanted, level, mates)
+
+    def _usable_gangs(self, most: int, level: int, mates: Mates) -> Iterator[tuple[int, int]]:
+        for victim in self._still(self._gangs, level):
+            on = self._simulation.on[victim]
+            freed = sum(self._fits_beside(card, victim, mates) for card in on)
+            if freed and len(on) <= most:
+                yield victim, freed
 
     def _head(self, victims: list[Victim], level: int, count: int) -> list[Victim]:
         """Return the first `count` that still run and are above `level`; drop who does not."""
@@ -142,8 +157,9 @@ class Victims:
         self._as_of_s = simulation.now
         self._by_mate, self._gangs = {}, []
         since_s = simulation.now - self._levels.least_run_s
+        spared = self._holdings.all_within(simulation.now)
         for job in self._running:
-            if simulation.started_s[job] > since_s or simulation.kind[job] % 2:
+            if simulation.started_s[job] > since_s or simulation.queue[job] in spared:
                 continue
             level = self._levels.level(simulation.attained_s(job) * simulation.gpus[job])
             if level == 0 or simulation.evictions[job] >= self._rules.most:

@@ -1,12 +1,13 @@
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
 from data.domain import FinishedJob, Outcome, Segment
 from scheduler_client.forecast.remembered import KEEP_S, Remembered
 from scheduler_client.jobs.spool import Spool
-from scheduler_client.policy.view import ClusterView
+from scheduler_client.policy.view import ClusterView, Queue, RunningJob
 
 
 @pytest.fixture
@@ -54,6 +55,19 @@ def test_history_and_profiles_come_back_after_a_restart(spool):
     assert again.last_seen_time == 100.0
     assert again.profiles.signals("bert", "A100") == {"gpu_util_mean": 0.5}
     assert again.with_history(view_at(200.0)).history_gpus["q", "ada"] == pytest.approx(0.25)
+
+
+def test_what_a_queue_borrowed_is_remembered_until_its_quota_would_have_given_it(spool):
+    queues = (Queue("q", 1.0, "all"),)
+    job = RunningJob("7", "ada", "q", "bert", ("gpu0", "gpu1", "gpu2"), 0.0)
+    remembered = Remembered(spool, 100.0, now=0.0)
+    remembered.with_history(ClusterView(0.0, (), running=(job,), queues=queues))
+    idle = ClusterView(60.0, (), queues=queues)
+    assert remembered.with_history(idle).ahead_gpu_s == {"q": 120.0}
+    remembered.keep(60.0)
+    again = Remembered(spool, 100.0, now=90.0)
+    assert again.with_history(replace(idle, now=100.0)).ahead_gpu_s == {"q": 80.0}
+    assert again.with_history(replace(idle, now=180.0)).ahead_gpu_s == {}
 
 
 def test_it_is_not_written_in_every_cycle(spool):

@@ -47,10 +47,11 @@ class Desk:
             job_id, asked.user, asked.queue, asked.job_key, (), start_time, request=asked
         )
 
-    def at(self, now: float, *running: RunningJob, left_s: float = 1.0):
+    def at(self, now: float, *running: RunningJob, left_s: float = 1.0, left_unknown=False):
         """Return what is predicted anew at a moment."""
         self.now = now
         self.asking = Asking(now + left_s)
+        self.asking.left_unknown = left_unknown
         return self.answers.repredicted(running, now, self.asking)
 
 
@@ -89,6 +90,11 @@ def test_one_question_of_bounded_size_is_asked_at_a_time(desk):
     assert desk.at(104.0, *running) == {}
     assert set(desk.at(105.0, *running)) == {str(MOST_ASKED + n) for n in range(10)}
     assert LIMITS["RuntimeRequest", "jobs"].most >= MOST_ASKED
+
+
+def test_waiting_jobs_that_nobody_knows_go_first_for_a_while(desk):
+    assert desk.at(FRESH_S - 1, desk.job(start_time=-1000.0), left_unknown=True) == {}
+    assert desk.at(FRESH_S, desk.job(start_time=-1000.0), left_unknown=True).keys() == {"1"}
 
 
 def test_another_attempt_of_a_job_is_another_run(desk):

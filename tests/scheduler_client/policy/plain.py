@@ -190,16 +190,20 @@ def by_level(placing, pending, view, levels):
     asked = Counter({queue.name: 0 for queue in view.queues})
     asked.update(job.queue for job in view.running for _ in job.card_ids)
     asked.update(p.job.queue for p in view.pending for _ in range(p.job.gpus))
-    light = {q.name for q in view.queues if asked[q.name] <= q.nominal_quota_gpus}
+    within_quota = {
+        q.name
+        for q in view.queues
+        if asked[q.name] <= q.nominal_quota_gpus and q.name not in view.ahead_gpu_s
+    }
     most = placing.tolerance
-    if pending.job.queue in light:
+    if pending.job.queue in within_quota:
         most = levels.guaranteed_slowdown
     elif pending.attained_gpu_s < levels.levels_gpu_s[0]:
         most = max(most, levels.fresh_slowdown)
     return replace(
         placing,
         tolerance=most,
-        spared=frozenset(light),
+        spared=frozenset(within_quota),
         spared_tolerance=levels.guaranteed_slowdown,
     )
 

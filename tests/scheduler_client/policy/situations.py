@@ -90,7 +90,9 @@ def pending_jobs(draw, number: int) -> PendingJob:
 def situations(draw) -> tuple[ClusterView, dict[str, JobForecast]]:
     cards, running = draw(busy_clusters())
     pending = tuple(draw(pending_jobs(n)) for n in range(draw(st.integers(0, 7))))
-    view = ClusterView(1000.0, cards, pending, running, draw(queue_lists()))
+    queues = draw(queue_lists())
+    ahead = {queue.name: 60.0 for queue in queues if draw(st.booleans())}
+    view = ClusterView(1000.0, cards, pending, running, queues, ahead_gpu_s=ahead)
     classes = card_classes(cards, KEYS, MOST_JOBS)
     predictions = {}
     for job in pending:

@@ -161,7 +161,7 @@ def test_a_table_of_colocations_is_the_mapping_it_was_made_of(bound, situation):
             assert np.array_equal(column, other, equal_nan=True)
 
 
-@pytest.mark.parametrize("order", ["fair", "fifo", "attained"])
+@pytest.mark.parametrize("order", ["fair", "fifo", LEVELS], ids=["fair", "fifo", "attained"])
 @examples(150)
 @given(
     situation=situations(),
@@ -173,9 +173,7 @@ def test_groups_of_cards_decide_as_card_by_card(order, situation, most_jobs, ask
     view, predictions = situation
     if tabled:
         predictions = {job_id: as_table(forecast) for job_id, forecast in predictions.items()}
-    rules = PolicyRules(max_jobs_per_card=most_jobs, asks=asks)
-    by_order = {"fifo": {"order": "fifo"}, "attained": {"levels": LEVELS}}
-    rules = replace(rules, **by_order.get(order, {}))
+    rules = PolicyRules(order=order, max_jobs_per_card=most_jobs, asks=asks)
     decision = decide(view, predictions, rules)
     admitted, waits = plain_decisions(view, predictions, rules)
     assert [(a.job_id, a.card_ids) for a in decision.admissions] == admitted

@@ -40,7 +40,7 @@ from tests.scheduler_client.policy.test_policy_battery import (
 )
 
 RULES = PolicyRules(max_jobs_per_card=MOST_JOBS, reservation=ReservationRules(after_s=0.0))
-BY_SERVICE = replace(RULES, levels=LEVELS)
+BY_SERVICE = replace(RULES, order=LEVELS)
 NOW = 1000.0
 
 in_both_orders = pytest.mark.parametrize("rules", [RULES, BY_SERVICE], ids=["fair", "attained"])

@@ -16,7 +16,7 @@ from tests.scheduler_client.policy.test_preempting import NOW, Site
 
 HOUR_S = 3600.0
 LEVELS = LevelRules((2 * HOUR_S, 8 * HOUR_S), least_run_s=HOUR_S)
-RULES = PolicyRules(levels=LEVELS)
+RULES = PolicyRules(order=LEVELS)
 EVICTING = {"preempts": Whom.LOWER_PRIORITY, "borrows": Whom.LOWER_PRIORITY}
 
 
@@ -86,7 +86,7 @@ def test_a_queue_that_allows_it_evicts_its_own(full, a_pending):
 
 def test_nobody_gives_way_who_started_a_short_while_ago(full, a_pending):
     view = full.view(newcomer(a_pending), queues=queues())
-    patient = replace(RULES, levels=replace(LEVELS, least_run_s=10 * HOUR_S))
+    patient = replace(RULES, order=replace(LEVELS, least_run_s=10 * HOUR_S))
     assert decide(view, {}, patient).evictions == ()
 
 
@@ -96,8 +96,8 @@ def test_who_had_as_much_before_it_was_evicted_waits(full, a_pending):
 
 
 def test_jobs_of_a_queue_that_asks_for_its_own_alone_never_give_way(full, a_pending):
-    light = (Queue("heavy", 2, "all"), Queue("other", 0, "all", **EVICTING))
-    assert decide(full.view(newcomer(a_pending), queues=light), {}, RULES).evictions == ()
+    within = (Queue("heavy", 2, "all"), Queue("other", 0, "all", **EVICTING))
+    assert decide(full.view(newcomer(a_pending), queues=within), {}, RULES).evictions == ()
 
 
 def test_of_like_jobs_the_one_that_waited_longer_takes_back_what_started_meanwhile(
@@ -144,3 +144,15 @@ def test_what_is_tolerated_goes_by_the_level_and_the_neighbours_queue(
     view = site.view(pending, queues=owners)
     admissions = decide(view, beside(slowdown), RULES).admissions
     assert bool(admissions) is starts
+
+
+@pytest.mark.parametrize(("ahead", "starts"), [({}, False), ({"heavy": 60.0}, True)])
+def test_what_a_queue_borrowed_before_is_taken_from_what_it_is_owed(
+    a_card, a_pending, ahead, starts
+):
+    site = Site([a_card("gpu0", gpu_model="A100")])
+    site.run("old", "gpu0", mem_mib=1000, queue="heavy", start_time=NOW - 60)
+    owners = (Queue("heavy", 1, "all"), Queue("other", 0.4, "all"))
+    view = site.view(a_pending("new", queue="other", gpu_mem_mib=1000), queues=owners)
+    decision = decide(replace(view, ahead_gpu_s=ahead), beside(1.4), RULES)
+    assert bool(decision.admissions) is starts

@@ -76,6 +76,23 @@ def test_queue_within_its_quota_is_hardly_slowed(toy_replay):
     assert crowded.shared_s[0] > 0
 
 
+def test_queue_that_has_borrowed_is_slowed_until_it_would_have_had_as_much_alone(toy_replay):
+    slowdown = np.full((2, 2), 1.2)
+    borrowed = [(0, 100, 2, 0, 0)]  # on a quota of one card: as much alone by 200 s
+    for late_s, shares in ((150, True), (201, False)):
+        jobs = [*borrowed, (late_s, 200, 1, 0, 0), (late_s, 10, 2, 1, 1)]
+        replay = replayed(toy_replay, jobs, policy(slowdown), slowdown, cards=2, quotas=(1, 1))
+        assert (replay.shared_s[1] > 0) is shares
+
+
+def test_job_gives_way_once_its_queue_asks_for_more_than_its_own(toy_replay):
+    jobs = [(0, 100, 1, 0, 0), (70, 10, 1, 1, 0), (80, 10, 1, 0, 0)]
+    for upto, evictions in ((2, [0, 0]), (3, [1, 0, 0])):
+        chosen = policy(BAD, **EVICTING)
+        simulation = replayed(toy_replay, jobs[:upto], chosen, BAD, cards=1, quotas=(1, 0))
+        assert simulation.evictions == evictions
+
+
 def test_job_that_has_just_come_may_slow_others_more_than_one_that_had_much(toy_replay):
     jobs = [(0, 10, 1, 0, 0), (1, 5, 1, 0, 1)]
     slowdown = np.full((2, 2), 1.6)

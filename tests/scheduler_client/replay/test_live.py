@@ -99,7 +99,7 @@ def test_a_job_is_charged_for_all_the_time_that_it_holds_a_card(toy_replay):
 
 
 BY_SERVICE = PolicyRules(
-    levels=LevelRules((50.0,), least_run_s=10.0), eviction=EvictionRules(most=5, window_s=1e6)
+    order=LevelRules((50.0,), least_run_s=10.0), eviction=EvictionRules(most=5, window_s=1e6)
 )
 
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.replaying.check import checked_log
+from pipelines.replaying.reclaim import reclaim_waits_s
 from scheduler_client.baselines.fair_share import FairShare
 from scheduler_client.baselines.fifo import FifoFixed, FifoPooled, FifoShared
 from scheduler_client.baselines.lucid import Lucid
@@ -51,14 +52,15 @@ JOB = st.tuples(
 )
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@settings(
-    examples(60),
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        *examples(60).suppress_health_check,
-    ],
+AMONG_THREE = (
+    *(st.integers(0, 100), st.integers(1, 90), st.integers(1, CARDS)),
+    *(st.integers(0, 2), st.integers(0, 2)),
 )
+CHECKS = [HealthCheck.function_scoped_fixture, *examples(60).suppress_health_check]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(examples(60), suppress_health_check=CHECKS)
 @given(jobs=st.lists(JOB, min_size=1, max_size=25))
 def test_log_of_any_trace_holds_and_is_the_same_again(toy_replay, name, jobs):
     logs = []
@@ -70,3 +72,14 @@ def test_log_of_any_trace_holds_and_is_the_same_again(toy_replay, name, jobs):
         logs.append(pd.DataFrame(simulation.log.columns(simulation.trace, 4)))
     assert checked_log(logs[0]).faults == ()
     pd.testing.assert_frame_equal(logs[0], logs[1])
+
+
+@settings(examples(60), suppress_health_check=CHECKS)
+@given(jobs=st.lists(st.tuples(*AMONG_THREE), min_size=1, max_size=25))
+def test_queue_gets_its_nominal_quota_within_the_grace_and_one_look(toy_replay, jobs):
+    quotas = (CARDS, 3, 1)
+    simulation = toy_replay([*sorted(jobs), (100, 1, 1, 2, 0)], 2 * CARDS, SLOW, quotas)
+    simulation.run(POLICIES["colocate"]())
+    log = pd.DataFrame(simulation.log.columns(simulation.trace, 4))
+    waits_s = reclaim_waits_s(log, simulation.trace.queues, quotas)
+    assert waits_s.max(initial=0.0) <= RECLAIM.grace_s + RECLAIM.every_s
