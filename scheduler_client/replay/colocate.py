@@ -169,7 +169,7 @@ class Colocate:
         if in_quota:
             self._claimed_s.setdefault(queue, self._simulation.now)
         most = guaranteed if is_within else best_effort
-        like = workload, gpus, most, -1 if in_quota else level
+        like = workload, gpus, most, ~queue if in_quota else level  # each has a claim of its own
         if like in self._refused:
             return False
         bounds = Tolerances(most, best_effort, guaranteed)
