@@ -33,8 +33,9 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
     7. The whole interval lies below 0, it is worse: keep.
     8. The champion is young (has seen less than ``enough_seen``, or much less than the challenger
-       will have, in all or on one GPU model): promote. The challenger is not worse beyond the
-       noise, and has seen more.
+       will have, in all or on one GPU model), and the challenger's mean error is at most
+       ``least_loss`` above its: promote. The challenger is not worse beyond the noise, nor looks
+       it, and has seen more.
     9. Else keep.
 
     "Beyond chance" is at ``confidence`` over all parts together (Bonferroni).
@@ -113,7 +114,8 @@ def _compared(
         return True, f"better {numbers}"
     if found.gain_high < 0:
         return False, f"worse {numbers}"
-    if young:
+    is_felt = found.challenger_error > (1 + rules.least_loss) * found.champion_error
+    if young and not is_felt:
         return True, f"not worse, and {young}, {numbers}"
     return False, f"not better {numbers}"
 

@@ -38,7 +38,8 @@ class GateRules:
     fewest_in_part : int
         Groups of rows of one GPU model, family or user below which it is not judged alone.
     least_loss : float
-        Of a part, as a share of the champion's mean error; less than that is not felt.
+        Of a part, or of all where the champion is young, as a share of the champion's mean error;
+        less than that is not felt.
     most_times : float
         How many times slower and larger than the champion a challenger may be.
     free_latency_s, free_bytes : float

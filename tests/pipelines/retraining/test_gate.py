@@ -53,6 +53,14 @@ def test_a_tie_within_the_noise_depends_on_what_the_champion_has_seen(seen, prom
     assert ("saw only" if promote else "not better") in found.reason
 
 
+@pytest.mark.parametrize(("factor", "promote"), [(1.04, True), (1.06, False)])
+def test_a_tie_that_looks_worse_is_none(factor, promote):
+    shuffled = np.random.default_rng(1).permutation(NOISE)
+    found = verdict(Evidence(factor * NOISE, ALL, champion_errors=shuffled))
+    assert found.gain_low < 0 < found.gain_high
+    assert found.promote is promote
+
+
 def test_the_interval_is_wider_where_rows_repeat_one_group():
     challenger, champion = np.repeat(NOISE[:6], 10), np.repeat(NOISE[6:12], 10)
     apart = verdict(Evidence(challenger, ALL, champion))
