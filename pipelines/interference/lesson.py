@@ -63,7 +63,7 @@ class InterferenceLesson:
         """Return the model and its report; jobs after `until` have no part in it."""
         return made("interference", self._tables(until), self._seed)
 
-    def trial(self, until: int) -> Sequence[Bundle]:
+    def trial(self, until: int, /) -> Sequence[Bundle]:
         """Return the model that `trained` makes, without intervals and report."""
         return [interference_values(self._tables(until), self._seed)]
 

@@ -56,7 +56,7 @@ class Lesson(Protocol):
         """Return each model and its report, from the initial tables and entries up to `until`."""
         ...
 
-    def trial(self, until: int) -> Sequence[Bundle]:
+    def trial(self, until: int, /) -> Sequence[Bundle]:
         """Return the models that `trained` makes, with equal values but without intervals.
 
         Nothing where that takes as long.

@@ -50,7 +50,7 @@ class StructureLesson:
         rows = pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
         return made(self._recipe, {"memory_runs": rows}, self._seed)
 
-    def trial(self, until: int) -> Sequence[Bundle]:  # noqa: ARG002
+    def trial(self, _until: int, /) -> Sequence[Bundle]:
         """Return nothing: calibration takes no time here."""
         return []
 
