@@ -180,6 +180,15 @@ def test_borrowers_that_come_later_do_not_keep_a_gang_waiting_for_its_quota(toy_
     assert simulation.first_start_s[-1] == 90
 
 
+def test_queue_with_an_older_claim_is_not_refused_for_one_that_came_later(toy_replay):
+    """The later one goes first, as its jobs are short, and the borrowers have grace before it."""
+    known = [(0, 90, 1, 0, 0), (0, 1, 1, 2, 0), (1, 20, 1, 1, 0), (2, 24, 1, 0, 0)]
+    jobs = [*known, *[(22, 90, 1, 0, 0)] * 8, (30, 50, 2, 1, 0), (50, 50, 2, 2, 0)]
+    chosen = policy(BAD, reclaim=ReclaimRules(grace_s=100, every_s=10))
+    simulation = replayed(toy_replay, jobs, chosen, BAD, quotas=(0, 2, 2))
+    assert simulation.first_start_s[-2] == 90
+
+
 def test_evicted_job_of_a_queue_below_its_quota_starts_again_at_once(toy_replay):
     jobs = [(0, 1000, 1, 0, 0), (0, 5, 1, 0, 0), (30, 1000, 1, 1, 0), (70, 10, 1, 2, 0)]
     chosen = policy(BAD, **EVICTING, reclaim=ReclaimRules(grace_s=5, every_s=10))
