@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 _AS_USER = ["setpriv", "--reuid"]
 UNPRIVILEGED = ("postgres", "nobody")  # the server refuses to run as root
@@ -68,7 +69,7 @@ def postgresql() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="colocast-pg-", dir="/tmp"))
     try:
         user = _unprivileged(folder)
-        server = Server(programs, folder, _free_port(), user)
+        server = Server(programs, folder, free_port(), user)
         server.initialise()
         server.start()
         try:
@@ -97,9 +98,3 @@ def _unprivileged(folder: Path) -> str | None:
         pytest.skip("PostgreSQL refuses to run as root, and no user or setpriv to change to")
     shutil.chown(folder, user)
     return user
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -2,7 +2,6 @@
 
 import http.server
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 READY_S = 30.0
 
@@ -95,12 +96,6 @@ def exporter(page: Callable[[], str]) -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _config(targets: Mapping[str, int], scrape_s: float) -> str:

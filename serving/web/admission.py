@@ -3,7 +3,9 @@
 The routes that only compute run on the event loop, one after the other. Without more, an overload
 shows nowhere: requests wait unseen in sockets, and every caller gets a late answer. So a request
 whose turn has not come waits in a queue that is bounded by the time it would take to work it off,
-as estimated from what requests like those took before.
+as estimated from what requests like those took before. A burst may wait for long; a queue that does
+not empty is no burst, and its newcomers may wait for a little only (controlled delay: Nichols and
+Jacobson, 2012; for servers Maurer, 2015).
 """
 
 import asyncio
@@ -15,6 +17,8 @@ from data.errors import DeadlineError, OverloadedError
 
 SLICE_S = 0.002  # of computing, then the sockets are looked at again
 LONGEST_WAIT_S = 0.25  # for a caller that names no deadline
+BURST_S = 0.25  # a queue that stands for longer is an overload
+OVERLOAD_WAIT_S = 0.03
 MOST_WAITING = 64
 OVERTAKEN_S = 0.001  # of computing that a newcomer may go before: less than its waiting would cost
 UNKNOWN_S = 0.001  # cost of what was not asked before
@@ -43,6 +47,8 @@ class Admission:
     ahead_s: float = 0.0
     _costs_s: dict[tuple[str, int], float] = field(default_factory=dict)
     _waiting: deque[_Waiting] = field(default_factory=deque)
+    _stands_since_s: float = 0.0
+    _refused_at_s: float = float("-inf")
     _released: int = 0
     _is_release_due: bool = False
     _spent_s: float = 0.0
@@ -66,7 +72,7 @@ class Admission:
         deadline_s : float
             When the caller gives up, on the clock of ``time.perf_counter``.
         longest_s : float
-            The longest wait to begin with.
+            The longest wait to begin with, unless there is an overload.
 
         Raises
         ------
@@ -76,7 +82,10 @@ class Admission:
             If it did come too late.
         """
         cost_s = self.cost_s(path, size)
-        self._refuse_if_too_late(min(longest_s, deadline_s - perf_counter() - cost_s))
+        now_s = perf_counter()
+        if self._is_overload(now_s):
+            longest_s = min(longest_s, OVERLOAD_WAIT_S)
+        self._refuse_if_too_late(min(longest_s, deadline_s - now_s - cost_s), now_s)
         mine = _Waiting(asyncio.get_running_loop().create_future(), cost_s)
         self._waiting.append(mine)
         self.ahead_s += cost_s
@@ -103,9 +112,16 @@ class Admission:
         """Return what a request is expected to take, from others of about its size (s)."""
         return self._costs_s.get((path, size.bit_length()), UNKNOWN_S)
 
-    def _refuse_if_too_late(self, longest_s: float) -> None:
+    def _is_overload(self, now_s: float) -> bool:
+        """Return whether somebody has waited, or was refused, for as long as no burst lasts."""
+        if self.ahead_s == 0.0 and now_s - self._refused_at_s > BURST_S:
+            self._stands_since_s = now_s
+        return now_s - self._stands_since_s > BURST_S
+
+    def _refuse_if_too_late(self, longest_s: float, now_s: float) -> None:
         # One that nobody is ahead of may always try: no estimate shuts a kind of request out.
         if self.ahead_s > max(0.0, longest_s) or len(self._waiting) >= MOST_WAITING:
+            self._refused_at_s = now_s
             raise OverloadedError(
                 f"found {len(self._waiting)} requests ahead, {1e3 * self.ahead_s:.0f} ms of work; "
                 "wanted an answer in time; ask again later, or another replica"

@@ -11,18 +11,13 @@ from data.settings import Settings
 from pipelines.commands.doctor import command
 from pipelines.doctor import State, examine, home_finding, port_finding
 from tests.data.prometheus.memory_source import MemorySource, series
+from tests.ports import free_port
 
 
 @pytest.fixture
 def empty(tmp_path) -> Settings:
     ports = {f"COLOCAST_{name}_PORT": str(free_port()) for name in ("MLFLOW", "SERVICE")}
     return Settings.from_mapping({"COLOCAST_HOME": str(tmp_path / "home"), **ports}, tmp_path)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_empty_installation_has_nothing_broken(empty):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from click.testing import CliRunner
 from data.errors import SettingError
 from pipelines.commands import submit
 from scheduler_client.jobs.spool import JobState, Spool
+from tests.ports import free_port
 
 QUEUES = """
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -27,12 +27,6 @@ spec:
   - coveredResources: [nvidia.com/gpu]
     flavors: [{name: any, resources: [{name: nvidia.com/gpu, nominalQuota: 8}]}]
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from scheduler_client.policy.decisions import Decision, Level, Reason, Waiting
 from scheduler_client.policy.explain import explanation
 from scheduler_client.policy.view import ClusterView, Queue, RunningJob
 from scheduler_client.status import metrics_text, status_document, status_server
+from tests.ports import free_port
 
 
 @pytest.fixture
@@ -46,9 +47,7 @@ def test_every_reason_has_its_sentence(reason):
 
 
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 def status_of(url: str) -> int:

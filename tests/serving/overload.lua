@@ -1,5 +1,6 @@
 -- For wrk with one connection a thread: times every answer, and keeps those that were accepted
--- apart from those that were refused. PAUSE_MS is waited before each request.
+-- apart from those that were refused. About PAUSE_MS is waited before each request but the first;
+-- what is asked within the first second, when all connections begin at once, is not counted.
 local ffi = require("ffi")
 ffi.cdef[[typedef struct { long s; long ns; } timespec_t; int clock_gettime(int, timespec_t *);]]
 local now = ffi.new("timespec_t")
@@ -17,13 +18,14 @@ wrk.headers["X-Request-Deadline-Ms"] = os.getenv("DEADLINE_MS")
 
 local threads, pause = {}, tonumber(os.getenv("PAUSE_MS"))
 function setup(thread) table.insert(threads, thread) end
-function init() accepted, refused, slow_refusals, other, sent = "", 0, 0, 0, 0 end
+function init() begun, accepted, refused, slow_refusals, other, sent = milliseconds(), "", 0, 0, 0, 0 end
 function delay() return pause * (0.5 + math.random()) end
 function request()
   sent = milliseconds()
   return wrk.format()
 end
 function response(status, headers)
+  if sent < begun + 1000 then return end
   local took = milliseconds() - sent
   if status == 200 then accepted = accepted .. string.format("%.2f ", took)
   elseif status == 503 and headers["Retry-After"] or headers["retry-after"] then

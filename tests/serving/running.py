@@ -3,20 +3,15 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from tests.ports import free_port
+
 READY_S = 120  # a machine that other tests share may take its time
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(condition, seconds=READY_S):

@@ -12,7 +12,8 @@ from data.errors import TelemetryError
 from data.prometheus.config import Reading, TelemetryConfig
 from data.prometheus.job_signals import NO_SAMPLES, Sharing, job_signals
 from data.prometheus.source import MOST_POINTS, PrometheusSource, selector
-from tests.prometheus import exporter, free_port, prometheus
+from tests.ports import free_port
+from tests.prometheus import exporter, prometheus
 
 LONG = 12_500  # seconds, one sample each: more than the 11,000 points of one range query
 BEGAN = 1_700_000_000.0

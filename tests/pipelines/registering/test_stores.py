@@ -3,7 +3,6 @@
 import base64
 import http.client
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ import pytest
 from data.errors import RegistryError
 from pipelines.registering.registry import Registry
 from tests.pipelines.retraining.test_challenge import REPORT, bundle
+from tests.ports import free_port
 from tests.postgres import postgresql
 
 NAME = "colocast-memory"
@@ -44,9 +44,7 @@ def test_a_postgresql_store_keeps_runs_versions_aliases_and_files(tmp_path):
 @contextmanager
 def mlflow_server(folder):
     """A real MLflow server on a free port; its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1"),
         *("--port", str(port), "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"),

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,15 +19,10 @@ from pipelines.services import parts as up
 from pipelines.services.processes import ServiceGroup
 from scheduler_client.jobs.spool import Spool
 from scheduler_client.jobs.submission import Submission
+from tests.ports import free_port
 
 MOST_JOBS = 200
 STEP_S = 1.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

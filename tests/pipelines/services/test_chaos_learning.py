@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import socket
 import time
 from dataclasses import replace
 
@@ -19,18 +18,13 @@ from pipelines.services.processes import ServiceGroup
 from scheduler_client.forecast.client import PredictorClient
 from scheduler_client.jobs.delivery import Delivery
 from scheduler_client.jobs.outbox import Outbox
+from tests.ports import free_port
 from tests.postgres import postgresql
 
 JOBS, A_TURN = 400, 8
 KILLED = ("service", "mlflow", "retrainer", "postgresql")
 TURNS_DOWN = 3
 LONGEST_S = 240.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def job(number: int) -> FinishedJob:

@@ -9,16 +9,11 @@ import pytest
 
 from data.errors import ServiceStartError
 from pipelines.services.processes import MOST_RESTARTS, Service, ServiceGroup, refuse_taken_port
+from tests.ports import free_port
 
 
 def service(code: str, **kwargs) -> Service:
     return Service("toy", (sys.executable, "-c", code), dict(os.environ), **kwargs)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def alive(pid: int) -> bool:

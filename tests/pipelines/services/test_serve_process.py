@@ -13,6 +13,7 @@ from pipelines.services.serve_process import (
     serve_command,
     serve_environment,
 )
+from tests.ports import free_port
 
 
 @pytest.fixture
@@ -25,9 +26,7 @@ def taken():
 
 @pytest.fixture
 def free(taken):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_port()
 
 
 def test_command_starts_our_service_from_its_own_folder(free):

@@ -6,7 +6,8 @@ from click.testing import CliRunner
 from data.errors import SettingError, TelemetryError
 from pipelines.commands import telemetry
 from pipelines.telemetry.pull import LOG, Pulled, log_to_stderr
-from tests.prometheus import exporter, free_port
+from tests.ports import free_port
+from tests.prometheus import exporter
 
 EMPTY = '{"status": "success", "data": {"resultType": "matrix", "result": []}}'
 

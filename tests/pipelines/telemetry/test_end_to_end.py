@@ -21,7 +21,8 @@ from scheduler_client.local.card_metrics import CardPage
 from scheduler_client.run import RunRules
 from scheduler_client.start import Start, run_local
 from scheduler_client.status import status_server
-from tests.prometheus import free_port, prometheus
+from tests.ports import free_port
+from tests.prometheus import prometheus
 
 pytestmark = pytest.mark.slow
 

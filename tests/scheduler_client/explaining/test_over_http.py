@@ -1,7 +1,6 @@
 """The same answers over HTTP and on the command line, with the scheduler there and not there."""
 
 import json
-import socket
 import urllib.request
 
 import pytest
@@ -16,14 +15,9 @@ from scheduler_client.policy.decide import PolicyRules
 from scheduler_client.policy.policies import policy_named
 from scheduler_client.policy.view import ClusterView, Queue
 from scheduler_client.status import status_server
+from tests.ports import free_port
 
 POLICY = policy_named("colocate", PolicyRules())
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -113,6 +113,65 @@ def test_who_would_wait_too_long_is_told_at_once(asked, compute):
     assert admission.ahead_s == 0.0
 
 
+@pytest.fixture
+def overload(clock, asked):
+    """Four requests of 20 ms each that ask again when they are answered, for half a second."""
+
+    async def asking_again(admission):
+        while clock() < 0.5:
+            await asked(admission, 0.02)
+
+    async def running(admission):
+        await all_of(*(asking_again(admission) for _ in range(4)))
+
+    return running
+
+
+def test_newcomer_waits_for_little_where_the_queue_does_not_empty(asked, overload, clock):
+    admission = Admission()
+
+    async def run():
+        crowd = asyncio.create_task(overload(admission))
+        while clock() < 0.2:
+            await asyncio.sleep(0)
+        burst = await asked(admission, 0.02, longest_s=0.1)
+        while clock() < 0.4:
+            await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await asked(admission, 0.02, longest_s=0.1)
+        await crowd
+        return burst
+
+    assert 0.2 < asyncio.run(run()) < 0.35
+
+
+def test_overload_is_over_when_nobody_was_refused_for_the_length_of_a_burst(asked, overload, clock):
+    admission = Admission()
+
+    async def waits_after(pause_s):
+        """Whether 60 ms of work ahead are waited for, so long after an overload."""
+        start_s, clock.now_s = clock(), clock() + pause_s
+        crowd = [asyncio.create_task(asked(admission, 0.02)) for _ in range(4)]
+        await asyncio.sleep(0)
+        try:
+            return await asked(admission, longest_s=0.1) > start_s
+        except OverloadedError:
+            return False
+        finally:
+            await all_of(*crowd)
+
+    async def run():
+        crowd = asyncio.create_task(overload(admission))
+        while clock() < 0.45:
+            await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await asked(admission, longest_s=0.05)
+        await crowd
+        return await waits_after(0.01), await waits_after(0.3)
+
+    assert asyncio.run(run()) == (False, True)
+
+
 def test_deadline_of_the_caller_bounds_its_wait(asked, compute, clock):
     admission = Admission()
     known(admission, 0.02)
