@@ -10,7 +10,7 @@ and Estimation", JASA 2007) answers for the fold. All folds have chosen before t
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +62,9 @@ def main() -> None:
         return
     outer = []
     for (fold, learnt, bundle), name in zip(worlds, best, strict=True):
-        rows = by_rule(learnt, bundle, answers(bundle, data.labels, fold, given.measured), given.measured)
+        rows = by_rule(
+            learnt, bundle, answers(bundle, data.labels, fold, given.measured), given.measured
+        )
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
 
@@ -85,7 +87,9 @@ def _inside(learnt: InterferenceData, like: Bundle, measured: int) -> pd.DataFra
     for fold, bundle in bundles_without(learnt, folds, OPTIONS, SEED, like):
         rest = learnt.of_rows(fold.train)
         rest = replace(rest, labels=rest.labels.reset_index(drop=True))
-        parts.append(by_rule(rest, bundle, answers(bundle, learnt.labels, fold, measured), measured))
+        asked = answers(bundle, learnt.labels, fold, measured)
+        if len(asked):
+            parts.append(by_rule(rest, bundle, asked, measured))
     return pd.concat(parts)
 
 
@@ -126,15 +130,16 @@ def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> 
     Returns
     -------
     DataFrame
-        What a rule reads, and ``in_domain``.
+        What a rule reads, and ``in_domain``; empty where every row was shown.
     """
     parts = []
     for draw in range(DRAWS if measured else 1):
         rng = np.random.default_rng(SEED + draw)
         shown = measured_positions(labels, fold, measured, rng)
         moved = adapted_bundle(bundle, labels.iloc[shown]) if measured else bundle
-        parts.append(_told(moved, labels.iloc[np.setdiff1d(fold.test, shown)]))
-    return pd.concat(parts, ignore_index=True)
+        if len(rest := np.setdiff1d(fold.test, shown)):
+            parts.append(_told(moved, labels.iloc[rest]))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _told(bundle: Bundle, asked: pd.DataFrame) -> pd.DataFrame:
