@@ -3,9 +3,10 @@
     python -m benchmarks.quality_intervals --data FOLDER_OF_LUCID [--inside]
 
 In each outer fold, a family, the training rows alone choose: each of their families is left out in
-turn, every rule calibrates on what is left, as it would for the fold, and the rule with the least
-interval score of the logarithm (Gneiting and Raftery, "Strictly Proper Scoring Rules, Prediction,
-and Estimation", JASA 2007) answers for the fold. All folds have chosen before the first is asked.
+turn, every rule calibrates on what is left, as it would for the fold, and of those that give one
+pair of quantiles to a kind of novelty the one with the least interval score of the logarithm
+(Gneiting and Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation", JASA 2007)
+answers for the fold. All folds have chosen before the first is asked.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.interval_rules import RULES
+from benchmarks.interval_rules import RULES, SERVED
 from data.importers import lucid
 from features.effect_tables import effects_from
 from features.effects import effect_covariance
@@ -55,7 +56,7 @@ def main() -> None:
     worlds = list(_worlds(runs, data))
     inner = [_inside(learnt, bundle, given.measured) for _, learnt, bundle in worlds]
     _print_table("inside", pd.concat(inner))
-    best = [str(rows.groupby("rule", sort=False)["score"].mean().idxmin()) for rows in inner]
+    best = [_best(rows) for rows in inner]
     for (fold, _, _), name in zip(worlds, best, strict=True):
         sys.stdout.write(f"{fold.name}: {name}\n")
     if given.inside:
@@ -67,6 +68,12 @@ def main() -> None:
         )
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
+
+
+def _best(inner: pd.DataFrame) -> str:
+    """Return the rule that is served at no cost and has the least score."""
+    scores = inner.groupby("rule", sort=False)["score"].mean()
+    return str(scores.loc[list(SERVED)].idxmin())
 
 
 def _worlds(
@@ -169,8 +176,8 @@ def _print_table(title: str, found: pd.DataFrame) -> None:
     for name, rows in found.groupby("rule", sort=False):
         worst = worst_share(rows["held"].to_numpy(), rows["family"].to_numpy(dtype=str))
         width = (rows["upper"] - rows["lower"]).median()
-        told = (rows["score"].mean(), rows["held"].mean(), worst, width)
-        sys.stdout.write(" / ".join(f"{each:.3f}" for each in told) + f"  {name}\n")
+        told = " / ".join(f"{each:.3f}" for each in (rows["held"].mean(), worst, width))
+        sys.stdout.write(f"{rows['score'].mean():.4f} / {told}  {name}\n")
     sys.stdout.flush()
 
 
