@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,6 @@ import pandas as pd
 from data.importers import gpumemnet
 from features.structure import COMPUTE_COLUMNS, structure_features
 from pipelines.conformal import (
-    WIDEST_OUTSIDE,
     interval_scores,
     outside_factor,
     residual_quantiles,
@@ -104,11 +104,15 @@ def by_known(times: float) -> Rule:
     return rule
 
 
-def by_trees(learnt: Learnt, asked: Asked) -> Ends:
-    """Return four times what errors of held-out configurations are in what the trees differ by."""
-    units = WIDEST_OUTSIDE * asked.trees * asked.widen
-    low, high = residual_quantiles(learnt.known / learnt.trees)
-    return asked.value + low * units, asked.value + high * units
+def by_trees(times: float) -> Rule:
+    """Return the rule of the same errors in what the trees differ by, `times` as wide."""
+
+    def rule(learnt: Learnt, asked: Asked) -> Ends:
+        units = times * asked.trees * asked.widen
+        low, high = residual_quantiles(learnt.known / learnt.trees)
+        return asked.value + low * units, asked.value + high * units
+
+    return rule
 
 
 def by_strangers(errors: Callable[[Learnt], Floats], times: float = 1.0) -> Rule:
@@ -136,25 +140,27 @@ def wider(first: Rule, second: Rule) -> Rule:
     return rule
 
 
-FOURFOLD = by_known(WIDEST_OUTSIDE)
-BY_FIFTHS = by_strangers(lambda learnt: learnt.fifths)
-BY_THIRDS = by_strangers(lambda learnt: learnt.thirds)
+BY_FIFTHS = partial(by_strangers, lambda learnt: learnt.fifths)
+BY_THIRDS = partial(by_strangers, lambda learnt: learnt.thirds)
 RULES: Mapping[str, Rule] = {
-    "errors of configurations": by_known(1.0),
-    "twice these": by_known(2.0),
-    "four times these": FOURFOLD,
-    "eight times these": by_known(8.0),
-    "four times what the trees differ by": by_trees,
     "learnt range": by_range,
-    "learnt range or four times the errors": wider(by_range, FOURFOLD),
-    "errors of fifths": BY_FIFTHS,
-    "twice the errors of fifths": by_strangers(lambda learnt: learnt.fifths, 2.0),
-    "four times the errors of fifths": by_strangers(lambda learnt: learnt.fifths, 4.0),
-    "learnt range or errors of fifths": wider(by_range, BY_FIFTHS),
-    "errors of thirds apart": BY_THIRDS,
-    "twice the errors of thirds apart": by_strangers(lambda learnt: learnt.thirds, 2.0),
-    "four times the errors of thirds apart": by_strangers(lambda learnt: learnt.thirds, 4.0),
-    "learnt range or errors of thirds apart": wider(by_range, BY_THIRDS),
+    **{
+        f"{times:.0f} times the errors of configurations": by_known(times)
+        for times in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    },
+    "learnt range or 4 times these": wider(by_range, by_known(4.0)),
+    "learnt range or 8 times these": wider(by_range, by_known(8.0)),
+    **{
+        f"{times:.0f} times these in what the trees differ by": by_trees(times)
+        for times in (4.0, 8.0, 16.0)
+    },
+    **{f"{times:.0f} times the errors of fifths": BY_FIFTHS(times) for times in (1.0, 2.0, 4.0)},
+    "learnt range or errors of fifths": wider(by_range, BY_FIFTHS(1.0)),
+    **{
+        f"{times:.0f} times the errors of thirds apart": BY_THIRDS(times)
+        for times in (1.0, 2.0, 4.0)
+    },
+    "learnt range or errors of thirds apart": wider(by_range, BY_THIRDS(1.0)),
 }
 
 
