@@ -4,15 +4,16 @@
 
 Learning one family and being asked about the other is played inside of the learnt one: by each
 amount of computation its lowest third is learnt and its highest asked, and back, as if they were
-two families. The rule with the least interval score there (Gneiting and Raftery, "Strictly Proper
-Scoring Rules, Prediction, and Estimation", JASA 2007; in standard deviations of the signal, each
-trial and signal counting once) answers for the other family. Both families have chosen before any
-is asked.
+two families. Of the rules that cost no more than to calibrate what is known, that with the least
+interval score there (Gneiting and Raftery, "Strictly Proper Scoring Rules, Prediction, and
+Estimation", JASA 2007; in standard deviations of the signal, each trial and signal counting once)
+answers for the other family, as in training (``pipelines.demand.calibration``). Both families have
+chosen before any is asked.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from pipelines.conformal import (
     outside_factor,
     residual_quantiles,
 )
+from pipelines.demand.calibration import REACHES, thirds_apart
 from pipelines.demand.fit import (
     DemandOptions,
     held_out_demand,
@@ -142,24 +144,22 @@ def wider(first: Rule, second: Rule) -> Rule:
 
 BY_FIFTHS = partial(by_strangers, lambda learnt: learnt.fifths)
 BY_THIRDS = partial(by_strangers, lambda learnt: learnt.thirds)
+SERVED: Mapping[str, Rule] = {
+    f"{reach.times:.0f} times the errors of configurations"
+    + (" in what the trees differ by" if reach.by_trees else ""): (
+        by_trees if reach.by_trees else by_known
+    )(reach.times)
+    for reach in REACHES
+}
 RULES: Mapping[str, Rule] = {
+    **SERVED,
+    **{f"{times:.0f} times the errors of configurations": by_known(times) for times in (1, 2, 32)},
     "learnt range": by_range,
-    **{
-        f"{times:.0f} times the errors of configurations": by_known(times)
-        for times in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-    },
-    "learnt range or 4 times these": wider(by_range, by_known(4.0)),
-    "learnt range or 8 times these": wider(by_range, by_known(8.0)),
-    **{
-        f"{times:.0f} times these in what the trees differ by": by_trees(times)
-        for times in (4.0, 8.0, 16.0)
-    },
-    **{f"{times:.0f} times the errors of fifths": BY_FIFTHS(times) for times in (1.0, 2.0, 4.0)},
+    "learnt range or 4 times the errors (shipped before)": wider(by_range, by_known(4.0)),
+    "learnt range or 8 times the errors": wider(by_range, by_known(8.0)),
+    **{f"{times} times the errors of fifths": BY_FIFTHS(times) for times in (1, 2, 4)},
     "learnt range or errors of fifths": wider(by_range, BY_FIFTHS(1.0)),
-    **{
-        f"{times:.0f} times the errors of thirds apart": BY_THIRDS(times)
-        for times in (1.0, 2.0, 4.0)
-    },
+    **{f"{times} times the errors of thirds apart": BY_THIRDS(times) for times in (1, 2, 4)},
     "learnt range or errors of thirds apart": wider(by_range, BY_THIRDS(1.0)),
 }
 
@@ -175,9 +175,9 @@ def main() -> None:
     best = {}
     for fold in folds:
         known = runs.iloc[fold.train].reset_index(drop=True)
-        inner = pd.concat([asked_by(known, trial, signals) for trial in _thirds(known)])
+        inner = pd.concat([asked_by(known, trial, signals) for trial in thirds_apart(known)])
         _print_table(f"inside of {known['family'].iloc[0]}", inner)
-        best[fold.name] = str(_scores(inner).idxmin())
+        best[fold.name] = str(_scores(inner)[list(SERVED)].idxmin())
         sys.stdout.write(f"chosen: {best[fold.name]}\n")
         sys.stdout.flush()
     if given.inside:
@@ -273,7 +273,7 @@ def learnt_of(runs: pd.DataFrame, signals: Sequence[Signal]) -> tuple[list[Learn
     trees = [known[signal.name]["spread"].to_numpy(np.float64) for signal in signals]
     in_units = np.concatenate(errors) / np.concatenate(trees)
     outside = outside_factor(in_units, rows["in_domain"].to_numpy(np.bool_))
-    fifths, thirds = (_stranger_errors(runs, cut, signals) for cut in (_fifths, _thirds))
+    fifths, thirds = (_stranger_errors(runs, cut, signals) for cut in (_fifths, thirds_apart))
     ends = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
     return [
         Learnt(*each) for each in zip(errors, trees, fifths, thirds, ends, strict=True)
@@ -282,7 +282,7 @@ def learnt_of(runs: pd.DataFrame, signals: Sequence[Signal]) -> tuple[list[Learn
 
 def _stranger_errors(
     runs: pd.DataFrame,
-    cut: Callable[[pd.DataFrame], Iterator[Fold]],
+    cut: Callable[[pd.DataFrame], Iterable[Fold]],
     signals: Sequence[Signal],
 ) -> list[Floats]:
     """Return the errors about parts of one family, asked as if another, signal by signal."""
@@ -296,26 +296,13 @@ def _stranger_errors(
 
 def _fifths(runs: pd.DataFrame) -> Iterator[Fold]:
     """Yield each fifth by each amount of computation, asked of the other four."""
-    for name, rank in _ranks(runs).items():
-        fifth = np.ceil(rank * FIFTHS)
+    ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
+    for name in ranks:
+        fifth = np.ceil(ranks[name].to_numpy(np.float64) * FIFTHS)
         for at in range(1, FIFTHS + 1):
             fold = Fold(f"{name} {at}", np.flatnonzero(fifth != at), np.flatnonzero(fifth == at))
             if len(fold.train) and len(fold.test):
                 yield fold
-
-
-def _thirds(runs: pd.DataFrame) -> Iterator[Fold]:
-    """Yield the lowest third by each amount of computation, asked of the highest, and back."""
-    for name, rank in _ranks(runs).items():
-        low, high = np.flatnonzero(rank <= 1 / 3), np.flatnonzero(rank > 2 / 3)
-        if len(low) and len(high):
-            yield Fold(f"{name}, up", low, high)
-            yield Fold(f"{name}, down", high, low)
-
-
-def _ranks(runs: pd.DataFrame) -> dict[str, Floats]:
-    ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
-    return {str(name): ranks[name].to_numpy(np.float64) for name in ranks}
 
 
 if __name__ == "__main__":
