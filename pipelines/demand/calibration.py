@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from data.errors import SettingError
 from features.structure import COMPUTE_COLUMNS, structure_features
 from pipelines.conformal import calibration, interval_scores, outside_factor, residual_quantiles
 from pipelines.demand.fit import (
@@ -104,12 +103,7 @@ def stranger_reach(
     -----
     Gneiting and Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation", JASA 2007.
     """
-    trials = []
-    for fold in thirds_apart(runs):
-        try:
-            trials.append(_scores(runs, fold, signals, options, seed))
-        except SettingError:  # a third of one configuration calibrates nothing
-            continue
+    trials = [_scores(runs, fold, signals, options, seed) for fold in thirds_apart(runs)]
     if not trials:
         return Reach()
     return REACHES[int(np.argmin(np.mean(trials, axis=0)))]
@@ -126,14 +120,15 @@ def thirds_apart(runs: pd.DataFrame) -> list[Fold]:
     -------
     list of Fold
         By each amount of computation, all that a family which was not learnt is told by: from the
-        lowest third of the runs to the highest, and back.
+        lowest third of the runs to the highest, and back; where both hold two configurations.
     """
     ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
+    configuration = runs["configuration"].to_numpy(dtype=str)
     folds = []
     for name in ranks:
         low = np.flatnonzero(ranks[name] <= THIRD)
         high = np.flatnonzero(ranks[name] > 1 - THIRD)
-        if len(low) and len(high):
+        if min(len(np.unique(configuration[part])) for part in (low, high)) > 1:
             folds += [Fold(f"{name}, up", low, high), Fold(f"{name}, down", high, low)]
     return folds
 
