@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from data.loaders import read_any
-from pipelines.conformal import LEVEL
+from pipelines.conformal import interval_scores
 from pipelines.judged import worst_coverage
 from pipelines.labelling.from_runs import usable
 from pipelines.memory.calibration import bounded, held_out_of_each_kind
@@ -73,21 +73,10 @@ def by_form(runs: pd.DataFrame, fold: Fold) -> pd.DataFrame:
         told = memory_estimates_of_rows(bounded(fitted, train, held_out, widening), asked)
         parts.append(told.assign(form=name, **{PEAK: asked[PEAK]}, group=group))
     answers = pd.concat(parts, ignore_index=True)
-    return answers.assign(score=interval_scores(answers))
-
-
-def interval_scores(answers: pd.DataFrame) -> pd.Series:
-    """Return the width of each interval of the logarithm, and what missing it costs.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"lower": 1.0, "upper": np.e, PEAK: [2.0, np.exp(1.1)]})
-    >>> interval_scores(rows).round(3).tolist()
-    [1.0, 3.0]
-    """
-    low, high, peak = (np.log(answers[name].astype("float64")) for name in ("lower", "upper", PEAK))
-    missed = (low - peak).clip(lower=0) + (peak - high).clip(lower=0)
-    return high - low + 2 / (1 - LEVEL) * missed
+    low, high, peak = (
+        np.log(answers[name].to_numpy(np.float64)) for name in ("lower", "upper", PEAK)
+    )
+    return answers.assign(score=interval_scores(low, high, peak))
 
 
 def _text(rows: pd.DataFrame) -> str:

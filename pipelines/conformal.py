@@ -69,6 +69,27 @@ def tail_quantiles(residuals: Floats, lower: float, upper: float) -> tuple[float
     return float(ordered[max(low, 1) - 1]), float(ordered[min(high, n) - 1])
 
 
+def interval_scores(lower: Floats, upper: Floats, observed: Floats, level: float = LEVEL) -> Floats:
+    """Return the width of each interval, and what missing it costs.
+
+    Parameters
+    ----------
+    lower, upper, observed : array of shape (n,), float64
+    level : float
+
+    Notes
+    -----
+    Gneiting and Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation", JASA 2007.
+
+    Examples
+    --------
+    >>> interval_scores(np.zeros(2), np.ones(2), np.array([0.5, 1.1])).round(3).tolist()
+    [1.0, 3.0]
+    """
+    missed = np.maximum(lower - observed, 0) + np.maximum(observed - upper, 0)
+    return np.asarray(upper - lower + 2 / (1 - level) * missed, dtype=np.float64)
+
+
 def calibration(  # noqa: PLR0913, PLR0917 - each with a default that most calls want
     residuals: Floats,
     groupings: Sequence[pd.Series],

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from data.errors import SettingError
-from pipelines.demand.fit import DemandOptions, calibrated_demand_bundle, measured_signals
+from pipelines.demand.calibration import calibrated_demand_bundle
+from pipelines.demand.fit import DemandOptions, measured_signals
 from pipelines.demand.metrics import demand_rows, named_with_unit
 from pipelines.judged import GIVEN, Judged, Keep, checked_splits, dropped, given_fold
 from pipelines.progress import progress

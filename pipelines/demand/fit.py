@@ -1,6 +1,6 @@
-"""Fit the forest that predicts a profile from a structure, and calibrate it signal by signal."""
+"""Fit the forest that predicts a profile from a structure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,16 +10,14 @@ from sklearn.ensemble import RandomForestRegressor
 from data.domain import PROFILE_COLUMNS, RATIO_SIGNALS, Outcome
 from data.errors import SettingError
 from features.structure import STRUCTURE_COLUMNS
-from pipelines.conformal import WIDEST_OUTSIDE, calibration, outside_factor, residual_quantiles
 from pipelines.registering.model_spec import filled_spec
-from pipelines.splits import Fold, memory_configuration_folds, memory_family_folds
+from pipelines.splits import Fold
 from serving.forest.compiled import compiled, tree_spread
-from serving.inference.bundle import Bundle, Calibration, Floats
+from serving.inference.bundle import Bundle, Floats
 from serving.inference.demand import (
     FAMILIES_TABLE,
     SIGNAL_COLUMNS,
     SIGNALS_TABLE,
-    STRANGER,
     Signal,
     demand_estimates_of_rows,
     demand_features,
@@ -33,9 +31,6 @@ MIN_RUNS = 5
 MIN_MEASURED = 0.5  # share of the runs in which a signal must have been measured
 TINY = 1e-9
 LEAST_SPREAD = 0.02  # of a signal's own: trees that agree are not free of error
-
-Held = tuple[Floats, pd.DataFrame]
-"""Residuals of all signals one after the other, and their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,76 +100,13 @@ def uncalibrated_demand_bundle(
     spec = filled_spec(NAME, features, predict, floor=0.0)
     spec = replace(spec, calibration=replace(spec.calibration, least_spread=LEAST_SPREAD))
     families = pd.DataFrame({"family": sorted(family_names(runs).unique())})
-    tables = {SIGNALS_TABLE: _signals_table(runs, signals), FAMILIES_TABLE: families}
+    named = [(one.name, one.scale, one.is_log, False) for one in signals]
+    tables = {
+        SIGNALS_TABLE: pd.DataFrame(named, columns=SIGNAL_COLUMNS),
+        FAMILIES_TABLE: families,
+    }
     spread = tree_spread(forest, predict)
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables, spread)
-
-
-def _signals_table(runs: pd.DataFrame, signals: Sequence[Signal]) -> pd.DataFrame:
-    """Return what each output is, with the ends of what a single family showed."""
-    ends = [(np.inf, -np.inf)] * len(signals)
-    if len(family_names(runs).unique()) == 1:
-        ends = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
-    rows = [
-        (signal.name, signal.scale, signal.is_log, *ends[at]) for at, signal in enumerate(signals)
-    ]
-    return pd.DataFrame(rows, columns=SIGNAL_COLUMNS)
-
-
-def calibrated_demand_bundle(
-    runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
-) -> tuple[Bundle, dict[str, pd.DataFrame]]:
-    """Return the fitted forest with intervals, and the held-out answers they rest on.
-
-    Returns
-    -------
-    bundle : Bundle
-    held_out : dict of signal to DataFrame
-        As `held_out_demand`, by configuration.
-
-    Raises
-    ------
-    SettingError
-        If the runs are of a single configuration.
-    """
-    folds = memory_configuration_folds(runs, options.folds, seed)
-    held_out = held_out_demand(runs, signals, folds, options, seed)
-    bundle = uncalibrated_demand_bundle(runs, signals, options, seed)
-    known, rows = _residuals(held_out, signals)
-    if len(family_names(runs).unique()) > 1:
-        apart = memory_family_folds(runs, options.folds, seed)
-        strange = _residuals(held_out_demand(runs, signals, apart, options, seed), signals)
-    else:  # nothing tells how far another family would be off
-        strange = known * WIDEST_OUTSIDE, rows
-    calibrated = _calibration((known, rows), strange, family_names(runs))
-    return replace(bundle, spec=replace(bundle.spec, calibration=calibrated)), held_out
-
-
-def _calibration(known: Held, strange: Held, families: pd.Series) -> Calibration:
-    """Return quantiles by signal, by signal and family, and by signal of families not learnt.
-
-    Notes
-    -----
-    Errors of known families count in what the trees differ by: Johansson, Boström, Löfström and
-    Linusson, "Regression conformal prediction with random forests", Machine Learning 2014.
-    """
-    rows, apart = known[1], strange[1]
-    found = known[0] / rows["spread"].to_numpy(np.float64)
-    outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    signal = rows["signal"].astype("str")
-    of_family = signal + " " + families.iloc[rows.index].to_numpy(dtype=str)
-    other = STRANGER + apart["signal"].astype("str")
-    coarse, fine = (pd.concat([each, other], ignore_index=True) for each in (signal, of_family))
-    both = np.concatenate([found, strange[0]])
-    made = calibration(both, [coarse, fine], residual_quantiles(found), outside)
-    return replace(made, least_spread=LEAST_SPREAD)
-
-
-def _residuals(held_out: Mapping[str, pd.DataFrame], signals: Sequence[Signal]) -> Held:
-    """Return the residuals of held-out answers, on the scale that the forest learns."""
-    found = np.concatenate([scaled_residuals(held_out[signal.name], signal) for signal in signals])
-    rows = pd.concat([held_out[signal.name].assign(signal=signal.name) for signal in signals])
-    return found, rows
 
 
 def held_out_demand(

@@ -8,10 +8,10 @@ import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 
 from pipelines.conformal import LEVEL, cross_intervals
+from pipelines.demand.calibration import calibrated_demand_bundle
 from pipelines.demand.fit import (
     NAME,
     DemandOptions,
-    calibrated_demand_bundle,
     measured_signals,
     scaled_residuals,
 )

@@ -13,9 +13,10 @@ from pipelines.conformal import (
     calibration,
     outside_factor,
     residual_quantiles,
+    tail_quantiles,
     with_small_groups,
 )
-from pipelines.conformal_groups import known_groups, new_group_quantiles
+from pipelines.conformal_groups import known_groups
 from pipelines.interference.few_pairs import answers_after
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.splits import INTERFERENCE_SPLITS, Fold
@@ -35,6 +36,7 @@ from serving.inference.interference_rows import has_effects
 
 KINDS = (NEW_PAIR, NEW_FAMILY_PAIR, NEW_CONFIGURATION, NEW_FAMILY)
 AFTER = {FEW_MEASURED: 1, MEASURED: WELL_MEASURED}  # pairs of each new job, measured at random
+NEW_FAMILY_TAILS = 0.02, 0.08  # in Lucid a family that nobody measured suffers less than told
 MIN_LABELS = 10
 MIN_RESIDUALS = 10
 DRAWS = 3  # of the measured pairs: one alone holds 0.02 less of the worst families of Lucid
@@ -197,12 +199,12 @@ def _calibration(
     hardest = list(held_out)[-1]
     is_hardest = rows["kind"].to_numpy() == hardest
     default = (
-        new_group_quantiles(found[is_hardest], families[is_hardest])
+        tail_quantiles(found[is_hardest], *NEW_FAMILY_TAILS)
         if hardest == NEW_FAMILY
         else residual_quantiles(found[is_hardest])
     )
     outside = outside_factor(found, rows["in_domain"].to_numpy(dtype=np.bool_))
-    of_new = {NEW_FAMILY, *(AFTER if hardest == NEW_FAMILY else ())}
+    of_new = set(AFTER) if hardest == NEW_FAMILY else set()
     if len(np.unique(gpu_models)) == 1:
         known = calibration(found, [kinds], default, outside)
         return _by_family(known, found, [kinds], families, of_new)
@@ -225,9 +227,10 @@ def _by_family(
         names = grouping.to_numpy(dtype=str)
         for name in set(names) & set(known.groups):
             own, kind = names == name, name.split("/", maxsplit=1)[0]
+            if kind == NEW_FAMILY:
+                groups[name] = tail_quantiles(found[own], *NEW_FAMILY_TAILS)
+                continue
             rest, learnt = known_groups(found[own], families[own], known.level)
-            is_new = kind in of_new
-            groups[name] = new_group_quantiles(found[own], families[own]) if is_new else rest
-            if kind != NEW_FAMILY:
-                groups |= {name + OF_FAMILY + family: ends for family, ends in learnt.items()}
+            groups[name] = groups[name] if kind in of_new else rest
+            groups |= {name + OF_FAMILY + family: ends for family, ends in learnt.items()}
     return replace(known, groups=groups)

@@ -11,7 +11,12 @@ from sklearn.ensemble import RandomForestRegressor
 from pipelines.conformal import LEVEL
 from pipelines.conformal_groups import cross_group_intervals
 from pipelines.interference.baselines import baseline_estimates
-from pipelines.interference.calibration import calibrated_bundle, possible_folds, residuals
+from pipelines.interference.calibration import (
+    NEW_FAMILY_TAILS,
+    calibrated_bundle,
+    possible_folds,
+    residuals,
+)
 from pipelines.interference.fit import NAME, ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.interference.metrics import split_row
 from pipelines.interference.thinning import thinned
@@ -134,7 +139,8 @@ def _with_intervals(
 ) -> pd.DataFrame:
     """Return held-out estimates with the intervals that the other folds give."""
     found, folds = residuals(rows, options.scale), rows["fold"].to_numpy(dtype=str)
-    low, high = cross_group_intervals(found, folds, families, of_new=kind == NEW_FAMILY)
+    tails = NEW_FAMILY_TAILS if kind == NEW_FAMILY else None
+    low, high = cross_group_intervals(found, folds, families, tails)
     value = rows["value"].to_numpy(np.float64)
     if options.scale == "log":
         return rows.assign(lower=value * np.exp(low), upper=value * np.exp(high))

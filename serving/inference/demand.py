@@ -12,7 +12,7 @@ from features.structure import COMPUTE_COLUMNS, structure_features, structures_f
 from serving.inference.bundle import Bundle, Floats, interval_frame
 
 SIGNALS_TABLE = "signals"
-SIGNAL_COLUMNS = ["signal", "scale", "is_log", "low", "high"]
+SIGNAL_COLUMNS = ["signal", "scale", "is_log", "by_trees"]
 FAMILIES_TABLE = "families"
 STRANGER = "stranger "  # before a signal's name: its calibration group for unknown families
 _RATIOS = {f"{name}_{moment}" for name in RATIO_SIGNALS for moment in ("mean", "std")}
@@ -27,25 +27,24 @@ class Signal:
     name : str
     scale : float
     is_log : bool
-    low, high : float
-        Between which, as outputs, nine tenths of the learnt runs of a single family lie; inf and
-        -inf where several families tell how far the forest is off for another.
+    by_trees : bool
+        Whether what another family may be off by counts in what the trees differ by, too.
     """
 
     name: str
     scale: float
     is_log: bool
-    low: float = np.inf
-    high: float = -np.inf
+    by_trees: bool = False
 
 
 def signals_of(bundle: Bundle) -> list[Signal]:
     """Return what each output of a demand bundle is, in order."""
-    table = bundle.tables[SIGNALS_TABLE].reindex(columns=SIGNAL_COLUMNS)
-    table = table.fillna({"low": np.inf, "high": -np.inf})  # older versions know no ends
+    table = bundle.tables[SIGNALS_TABLE]
+    if "by_trees" not in table:  # of an older version
+        table = table.assign(by_trees=False)
     return [
-        Signal(str(name), float(scale), bool(is_log), float(low), float(high))
-        for name, scale, is_log, low, high in table.itertuples(index=False)
+        Signal(str(name), float(scale), bool(is_log), bool(by_trees))
+        for name, scale, is_log, by_trees in table[SIGNAL_COLUMNS].itertuples(index=False)
     ]
 
 
@@ -210,12 +209,10 @@ def _signal_estimates(
     spec = replace(bundle.spec, floor=-np.inf)
     groups = signal_groups(signal.name, asked.families, asked.strange)
     known = groups.isin(list(spec.calibration.groups))
-    # What a new family may be off by does not follow from how alike the trees are about it.
-    units = np.where(known & asked.strange, 1.0, told[1])
+    # What a new family may be off by need not follow from how alike the trees are about it.
+    plain = known & asked.strange & (not signal.by_trees)
+    units = np.where(plain, 1.0, told[1])
     estimates = interval_frame(spec, told[0], asked.rows, groups.where(known, signal.name), units)
-    lower, upper = estimates["lower"], estimates["upper"]
-    estimates["lower"] = np.where(asked.strange, np.minimum(lower, signal.low), lower)
-    estimates["upper"] = np.where(asked.strange, np.maximum(upper, signal.high), upper)
     bounds = estimates[["value", "lower", "upper"]].mul(signal.scale)
     high = 1.0 if signal.name in _RATIOS else np.inf
     bounds = (bounds.apply(np.expm1) if signal.is_log else bounds).clip(bundle.spec.floor, high)

@@ -8,12 +8,19 @@ import pytest
 
 from data.errors import SettingError
 from data.sample_data import sample_runs
+from features.structure import structure_features
+from pipelines.demand.calibration import (
+    REACHES,
+    Reach,
+    calibrated_demand_bundle,
+    stranger_reach,
+    thirds_apart,
+)
 from pipelines.demand.evaluate import evaluate_demand, evaluate_given_demand
 from pipelines.demand.fit import (
     LEAST_SPREAD,
     DemandOptions,
     measured_signals,
-    uncalibrated_demand_bundle,
 )
 from pipelines.demand.training import train_demand
 from pipelines.initial_tables import sample_structures
@@ -176,12 +183,38 @@ def test_intervals_of_demand_count_in_the_spread_of_the_trees(demand, runs):
     assert 0.8 < report.metrics["configuration/gpu_util_mean_coverage_90"] <= 1
 
 
-def test_a_single_family_says_what_its_signals_range_over(runs):
-    _, signals = measured_signals(runs)
-    for part, is_told in ((runs[runs["family"] == "mlp"], True), (runs, False)):
-        bundle = uncalibrated_demand_bundle(part, signals, QUICK, 0)
-        ends = {signal.name: signal.low <= signal.high for signal in signals_of(bundle)}
-        assert set(ends.values()) == {is_told}
+@pytest.fixture(scope="module")
+def only(runs):
+    """One family, each configuration of another amount of computation."""
+    known = runs[runs["family"] == runs["family"].mode()[0]].reset_index(drop=True)
+    work = 1e6 * (1 + known["configuration"].factorize()[0].astype(np.float64))
+    return known.assign(multiply_adds=work, activations=work, depth=8.0)
+
+
+def test_single_family_chooses_how_far_another_may_be_off(only):
+    known, signals = measured_signals(only)
+    few, options = signals[:2], DemandOptions(trees=2, folds=2)
+    reach = stranger_reach(known, few, options, 0)
+    bundle, _ = calibrated_demand_bundle(known, few, options, 0)
+    assert reach in REACHES
+    assert {signal.by_trees for signal in signals_of(bundle)} == {reach.by_trees}
+
+
+def test_family_whose_computation_nobody_knows_reaches_eight_times_its_errors(only):
+    known, signals = measured_signals(
+        only.assign(multiply_adds=np.nan, activations=np.nan, depth=np.nan)
+    )
+    assert not thirds_apart(known)
+    assert stranger_reach(known, signals, QUICK, 0) == Reach(8.0, by_trees=False)
+
+
+def test_thirds_apart_have_a_third_between_them(only):
+    folds = {fold.name: fold for fold in thirds_apart(only)}
+    up, down = (folds[f"batch_multiply_adds_log, {way}"] for way in ("up", "down"))
+    work = structure_features(only)["batch_multiply_adds_log"].to_numpy()
+    assert work[up.train].max() < work[up.test].min()
+    assert (up.train.tolist(), up.test.tolist()) == (down.test.tolist(), down.train.tolist())
+    assert len(up.train) + len(up.test) < 0.75 * len(only)
 
 
 def test_interval_of_an_unknown_family_is_wider(demand, runs):

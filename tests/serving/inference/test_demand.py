@@ -66,16 +66,18 @@ def test_known_family_counts_in_what_the_trees_differ_by():
         assert found.loc[at, ["lower", "upper"]].tolist() == pytest.approx(bounds)
 
 
-def test_family_beside_the_only_one_spans_what_that_one_shows():
-    table = pd.DataFrame({"signal": ["gpu_util_mean"], "scale": 0.5, "is_log": False})
+@pytest.mark.parametrize(("by_trees", "bounds"), [(False, (0.2, 0.3)), (True, (0.245, 0.255))])
+def test_family_beside_the_only_one_counts_in_what_training_chose(by_trees, bounds):
     bundle = bundle_of(SIGNALS[:1], lambda rows: np.full(len(rows), 0.5))
+    known = Calibration(0.9, (-1, 1), {"stranger gpu_util_mean": (-0.1, 0.1)}, 1.0, 0.02)
+    table = bundle.tables["signals"].assign(by_trees=by_trees)
     tables = {"families": pd.DataFrame({"family": ["mlp"]}), "signals": table}
-    tables["signals"] = table.assign(low=0.04, high=1.9)
-    found = demand_estimates(
-        replace(bundle, tables=tables), [ModelStructure(name, 50) for name in ("mlp", "cnn")]
-    )["gpu_util_mean"]
-    assert found.loc[0, ["lower", "upper"]].tolist() == pytest.approx([0.15, 0.45])
-    assert found.loc[1, ["lower", "upper"]].tolist() == pytest.approx([0.02, 0.95])
+    spec = replace(bundle.spec, calibration=known)
+    bundle = replace(
+        bundle, spec=spec, tables=tables, spread=lambda rows: np.full((len(rows), 1), 0.08)
+    )
+    found = demand_estimates(bundle, [ModelStructure("cnn", 50)])["gpu_util_mean"]
+    assert found.loc[0, ["lower", "upper"]].tolist() == pytest.approx(bounds)
 
 
 def test_ratios_stay_within_zero_and_one():
