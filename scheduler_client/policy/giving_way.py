@@ -1,7 +1,7 @@
 """Who may have to give way to a job that waits, and by what right."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from scheduler_client.policy.decisions import Ground
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
@@ -42,12 +42,12 @@ class Field:
         Of evicting each running job (GPU seconds).
     spoken_for : set of str
         Jobs that are ending, or are victims already.
+    kept_since : mapping of str to float
+        Since when quota and cards are kept for the jobs with a reservation (s since 1970, UTC).
     kept_cards : set of str
         Cards of those who had others evicted before in this cycle: nobody else gets in there.
     standing : Standing, optional
         None where attained GPU time does not order.
-    kept_since : mapping of str to float
-        Since when quota and cards are kept for the jobs with a reservation (s since 1970, UTC).
     """
 
     queues: Mapping[str, Queue]
@@ -57,9 +57,9 @@ class Field:
     rules: EvictionRules
     now: float
     spoken_for: frozenset[str]
+    kept_since: Mapping[str, float]
     kept_cards: frozenset[str] = frozenset()
     standing: Standing | None = None
-    kept_since: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
