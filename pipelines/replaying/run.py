@@ -66,7 +66,9 @@ ATTAINED = PolicyRules(order=LevelRules(), eviction=EvictionRules(growth=0.1, mo
 """The policy of ``colocast schedule`` with ``order: attained``."""
 
 GENTLE = ColocateRules(
-    tolerance=ToleranceRule(least=0.05, most=0.1), levels=LevelRules(fresh_slowdown=1.1)
+    tolerance=ToleranceRule(least=0.05, most=0.1),
+    levels=LevelRules(fresh_slowdown=1.1),
+    caution=0.0,
 )
 """For who would rather wait than be slowed."""
 

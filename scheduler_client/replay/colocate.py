@@ -42,6 +42,9 @@ class ColocateRules:
     spread : SpreadRules
     observe_s : float
         After so long beside a neighbour, a job's speed is trusted as a measurement.
+    caution : float
+        By how much (a share) a slowdown that has yet to be measured is taken to be larger than
+        predicted where nobody waits; by less under pressure, by nothing under the most.
     """
 
     tolerance: ToleranceRule = field(default_factory=ToleranceRule)
@@ -50,6 +53,7 @@ class ColocateRules:
     reclaim: ReclaimRules = field(default_factory=ReclaimRules)
     spread: SpreadRules = field(default_factory=SpreadRules)
     observe_s: float = 300.0
+    caution: float = 0.06
 
 
 class Colocate:
@@ -130,9 +134,10 @@ class Colocate:
             self._spread()
             return
         cards = self._simulation.cards.count
-        pressure = excess(self._holdings.asked, cards)
         # In steps, so that the mates of a workload can be kept.
-        self._tolerance = tolerance(round(pressure * STEPS) / STEPS, self._rules.tolerance)
+        pressure = round(excess(self._holdings.asked, cards) * STEPS) / STEPS
+        self._tolerance = tolerance(pressure, self._rules.tolerance)
+        self._caution = 1 + self._rules.caution * (1 - pressure) if self._learns else 1.0
         self._refused.clear()
         self._pending.offer(self._starts)
         if self._evicted:  # they may have a right to other cards: not only at the next event
@@ -172,7 +177,7 @@ class Colocate:
         like = workload, gpus, most, ~queue if in_quota else level  # each has a claim of its own
         if like in self._refused:
             return False
-        bounds = Tolerances(most, best_effort, guaranteed)
+        bounds = Tolerances(most, best_effort, guaranteed, self._caution)
         mates = self._beliefs.mates(workload, bounds)
         cards = joined_cards(self._simulation, gpus, mates)
         if cards is None and self._make_room(gpus, level, mates):

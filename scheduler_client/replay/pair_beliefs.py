@@ -18,11 +18,14 @@ class Tolerances:
         To the job that is placed.
     best_effort, guaranteed : float
         To a neighbour, by what it is (`kind_of`).
+    caution : float
+        What a slowdown that nobody has measured is multiplied by (>= 1) before it is judged.
     """
 
     job: float
     best_effort: float
     guaranteed: float
+    caution: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class PairBeliefs:
     >>> bounds = Tolerances(job=2.0, best_effort=2.0, guaranteed=1.0)
     >>> [mate.theirs for mate in beliefs.mates(0, bounds).values()]
     [1.2, 1.8]
+    >>> list(beliefs.mates(0, Tolerances(2.0, 2.0, 1.0, caution=1.2)))
+    [2]
     >>> beliefs.observe(0, 1, 3.0)
     >>> list(beliefs.mates(0, bounds))
     [0]
@@ -102,10 +107,15 @@ class PairBeliefs:
         found = []
         for other in self._fits[workload]:
             mine, theirs = self._slowdown[workload][other], self._slowdown[other][workload]
+            my_worst = mine * self._caution(workload, other, bounds)
+            their_worst = theirs * self._caution(other, workload, bounds)
             for is_guaranteed in (False, True):
                 most = bounds.guaranteed if is_guaranteed else bounds.best_effort
-                if mine <= bounds.job and theirs <= most:
+                if my_worst <= bounds.job and their_worst <= most:
                     kind = kind_of(other, is_guaranteed=is_guaranteed)
                     found.append(Mate(kind, mine + theirs - 2, mine, theirs))
         found.sort(key=lambda mate: (mate.cost, mate.kind))
         return {mate.kind: mate for mate in found}
+
+    def _caution(self, workload: int, neighbour: int, bounds: Tolerances) -> float:
+        return 1.0 if (workload, neighbour) in self._observed else bounds.caution

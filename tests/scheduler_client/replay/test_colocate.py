@@ -53,6 +53,29 @@ def test_mate_that_costs_least_is_chosen(toy_replay):
     assert simulation.shared_s == [0, 10, 10]
 
 
+@pytest.mark.parametrize(("learns", "start_s"), [(True, 10), (False, 1)])
+def test_pair_that_is_yet_to_be_measured_must_promise_more(toy_replay, learns, start_s):
+    """The tolerance is 1.3, and nothing else waits for the one other card, which is taken."""
+    slowdown = np.full((2, 2), 1.25)
+    jobs = [(0, 10, 1, 0, 0), (0, 100, 7, 0, 1), (1, 10, 1, 0, 0)]
+    chosen = policy(slowdown, learns=learns, caution=0.06)
+    found = replayed(toy_replay, jobs, chosen, slowdown, cards=8, quotas=(1,))
+    assert found.first_start_s[2] == start_s
+
+
+@pytest.mark.parametrize(("crowd", "start_s"), [(0, 110), (16, 101)])
+def test_pair_that_was_measured_in_a_crowd_needs_no_caution(toy_replay, crowd, start_s):
+    slowdown = np.full((2, 2), 1.25)
+    jobs = [(0, 20, 1, 0, 0)] * crowd + [
+        (100, 10, 1, 0, 0),
+        (100, 100, 7, 0, 1),
+        (101, 10, 1, 0, 0),
+    ]
+    chosen = policy(slowdown, learns=True, caution=0.06, observe_s=5.0)
+    found = replayed(toy_replay, jobs, chosen, slowdown, cards=8, quotas=(1,))
+    assert found.first_start_s[-1] == start_s
+
+
 def test_gang_takes_empty_cards_and_then_tolerable_halves(toy_replay):
     jobs = [(0, 100, 1, 0, 0), (1, 10, 3, 0, 1)]
     simulation = replayed(toy_replay, jobs, policy(GOOD), cards=3, quotas=(1,))
