@@ -1,18 +1,19 @@
 """Room for jobs that found none: who must end for whom, and which cards are kept for whom."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import inf
 
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
-from scheduler_client.policy.eviction_cost import eviction_costs
+from scheduler_client.policy.eviction_cost import EvictionRules, eviction_costs
 from scheduler_client.policy.filtering import reserved_mem_mib
 from scheduler_client.policy.giving_way import Field, standing_of
 from scheduler_client.policy.placing import Search
 from scheduler_client.policy.preempting import planned_eviction
 from scheduler_client.policy.reserving import FOR_WANT_OF_CARDS
 from scheduler_client.policy.turns import Turns
-from scheduler_client.policy.view import PendingJob, Reservation, Whom
+from scheduler_client.policy.view import PendingJob, Queue, Reservation, Whom
 
 Waits = Sequence[tuple[PendingJob, Waiting]]
 """Jobs that wait, in the order of their turns."""
@@ -25,54 +26,79 @@ _HELPED = (*FOR_WANT_OF_CARDS, Reason.QUOTA)
 def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
     """Return who must end for whom; jobs served earlier are taken into account."""
     rules = turns.rules.eviction
-    if rules is None or not any(
-        whom is not Whom.NEVER
-        for queue in turns.view.queues
-        for whom in (queue.reclaims, queue.preempts, queue.borrows)
-    ):
+    if rules is None or not _has_rights(turns.view.queues):
         return ()
-    ledger, freeing, levels = turns.ledger.copy(), turns.freeing, turns.rules.levels
-    field = Field(
+    paper = _Paper(turns, rules)
+    helped = (
+        pending
+        for pending, waiting_ in waits
+        if waiting_.reason in _HELPED and pending.job.job_id not in turns.freeing
+    )
+    found = filter(None, map(paper.eviction, helped))
+    return tuple(islice(found, rules.most_per_cycle))
+
+
+def _has_rights(queues: Iterable[Queue]) -> bool:
+    """Return whether any queue may have anybody evicted."""
+    rights = {whom for queue in queues for whom in (queue.reclaims, queue.preempts, queue.borrows)}
+    return bool(rights - {Whom.NEVER})
+
+
+class _Paper:
+    """The cards as they will be once all victims so far have left, and what was tried in vain."""
+
+    def __init__(self, turns: Turns, rules: EvictionRules) -> None:
+        self._turns, self._field = turns, _field(turns, rules)
+        self._ledger = turns.ledger.copy()
+        self._hopeless: dict[_Like, float] = {}  # since when the one that was tried had waited
+
+    def eviction(self, pending: PendingJob) -> Eviction | None:
+        """Return who must end for a job, and play it; None where no eviction helps it."""
+        turns = self._turns
+        search = turns.search(pending)
+        like, waits_since = _like(search, turns), turns.history.waits_since(pending.job)
+        if like is not None and waits_since >= self._hopeless.get(like, inf):
+            return None
+        search = replace(search, board=replace(turns.board, ledger=self._ledger))
+        eviction = planned_eviction(search, self._field)
+        if eviction is not None:
+            self._play(eviction, search)
+        elif like is not None:
+            self._hopeless[like] = waits_since
+        return eviction
+
+    def _play(self, eviction: Eviction, search: Search) -> None:
+        """Put a preemptor where it will be, so that the next one finds its cards taken."""
+        ledger, field = self._ledger, self._field
+        for victim in eviction.victims:
+            ledger.release(field.running[victim])
+        need = (
+            reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
+            for card in (ledger.cards[card_id] for card_id in eviction.card_ids)
+        )
+        ledger.admit(search.job, eviction.card_ids, list(need))
+        self._field = replace(
+            field,
+            spoken_for=field.spoken_for.union(eviction.victims),
+            kept_cards=field.kept_cards.union(eviction.card_ids),
+        )
+        self._hopeless.clear()
+
+
+def _field(turns: Turns, rules: EvictionRules) -> Field:
+    view, levels = turns.view, turns.rules.levels
+    within_quota = turns.tolerated.within_quota
+    return Field(
         queues=turns.queues,
-        running={job.job_id: job for job in turns.view.running},
-        costs=eviction_costs(turns.view, turns.history),
+        running=turns.running,
+        costs=eviction_costs(view, turns.history),
         history=turns.history,
         rules=rules,
-        now=turns.view.now,
-        spoken_for=frozenset(j.job_id for j in turns.view.running if j.is_stopping),
-        standing=(
-            None
-            if levels is None
-            else standing_of(turns.view, levels, turns.tolerated.within_quota)
-        ),
+        now=view.now,
+        spoken_for=frozenset(job.job_id for job in view.running if job.is_stopping),
+        standing=None if levels is None else standing_of(view, levels, within_quota),
+        kept_since={w.reservation.job_id: w.reservation.since_time for w in turns.wanted},
     )
-    found: list[Eviction] = []
-    hopeless: dict[_Like, float] = {}  # and since when the one that was tried had waited
-    for pending, waiting_ in waits:
-        if len(found) == rules.most_per_cycle:
-            break
-        wants_cards = waiting_.reason in _HELPED
-        if not wants_cards or pending.job.job_id in freeing:
-            continue
-        search = turns.search(pending)
-        like = _like(search, turns)
-        waits_since = turns.history.waits_since(pending.job)
-        if like is not None and waits_since >= hopeless.get(like, inf):
-            continue
-        search = replace(search, board=replace(turns.board, ledger=ledger))
-        eviction = planned_eviction(search, field)
-        if eviction is None and like is not None:
-            hopeless[like] = waits_since
-        if eviction is not None:
-            hopeless.clear()
-            found.append(eviction)
-            _play(eviction, search, field)
-            field = replace(
-                field,
-                spoken_for=field.spoken_for.union(eviction.victims),
-                kept_cards=field.kept_cards.union(eviction.card_ids),
-            )
-    return tuple(found)
 
 
 def _like(search: Search, turns: Turns) -> _Like | None:
@@ -92,18 +118,6 @@ def _like(search: Search, turns: Turns) -> _Like | None:
     # By identity: the predictions of a cycle outlive it.
     lets = tuple(turns.holds.open_to(job.job_id))  # who surely ends in time may use kept cards
     return (*asked, lets, search.rules.tolerance, id(search.forecast.colocations))
-
-
-def _play(eviction: Eviction, search: Search, field: Field) -> None:
-    """Put a preemptor where it will be, so that the next one finds its cards taken."""
-    ledger = search.board.ledger
-    for victim in eviction.victims:
-        ledger.release(field.running[victim])
-    need = (
-        reserved_mem_mib(card, search.demand.mem_mib[card.gpu_model])
-        for card in (ledger.cards[card_id] for card_id in eviction.card_ids)
-    )
-    ledger.admit(search.job, eviction.card_ids, list(need))
 
 
 def reservations_after(

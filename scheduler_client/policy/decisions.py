@@ -117,6 +117,8 @@ class Ground(StrEnum):
     """Its user ranks it higher."""
     SERVICE = "service"
     """It has had less GPU time, by levels."""
+    PASSED = "passed"
+    """Others of its queue started on nominal quota that was kept for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who may have to give way to a job that waits, and by what right."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from scheduler_client.policy.decisions import Ground
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
@@ -42,6 +42,8 @@ class Field:
         Of evicting each running job (GPU seconds).
     spoken_for : set of str
         Jobs that are ending, or are victims already.
+    kept_since : mapping of str to float
+        Since when quota and cards are kept for the jobs with a reservation (s since 1970, UTC).
     kept_cards : set of str
         Cards of those who had others evicted before in this cycle: nobody else gets in there.
     standing : Standing, optional
@@ -55,6 +57,7 @@ class Field:
     rules: EvictionRules
     now: float
     spoken_for: frozenset[str]
+    kept_since: Mapping[str, float]
     kept_cards: frozenset[str] = frozenset()
     standing: Standing | None = None
 
@@ -120,7 +123,9 @@ def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
     ``RECLAIM``: a queue takes back what is within its nominal quota from queues that hold more
     than theirs. ``PRIORITY``: a job takes the place of another of the same user. ``SERVICE``: it
     takes the place of one of a higher level, of its queue or of one that has borrowed; a job
-    within its queue's nominal quota counts as one of the lowest level.
+    within its queue's nominal quota counts as one of the lowest level. ``PASSED``: a gang with a
+    reservation takes its nominal quota back from smaller jobs of its queue that started since, and
+    as by ``RECLAIM``.
     """
     test = _TESTS[ground](search, field, field.queues[search.job.queue])
     if test is None:
@@ -178,10 +183,29 @@ def _has_had_less(search: Search, field: Field, queue: Queue) -> _Test | None:
     return lambda job: level.get(job.job_id, 0) > mine and job.queue in queues
 
 
+def _was_passed(search: Search, field: Field, queue: Queue) -> _Test | None:
+    since = field.kept_since.get(search.job.job_id)
+    if since is None or queue.preempts is Whom.NEVER or _is_within(search, queue):
+        return None
+    passed_by = {
+        job.job_id
+        for job in field.running.values()
+        if job.queue == queue.name
+        and job.start_time > since
+        and len(job.card_ids) < search.job.gpus
+    }
+    later = _without(passed_by - field.spoken_for, search, field)
+    if not _is_within(later, queue):
+        return None
+    reclaims = _reclaims(later, field, queue)
+    return lambda job: job.job_id in passed_by or (reclaims is not None and reclaims(job))
+
+
 _TESTS: Mapping[Ground, Callable[[Search, Field, Queue], _Test | None]] = {
     Ground.SERVICE: _has_had_less,
     Ground.RECLAIM: _reclaims,
     Ground.PRIORITY: _outranks,
+    Ground.PASSED: _was_passed,
 }
 
 
@@ -195,6 +219,14 @@ def _borrowers(search: Search, field: Field, queue: Queue) -> set[str]:
         and other.name != queue.name
         and over(ledger, other) > SLACK_GPUS
     }
+
+
+def _without(job_ids: Iterable[str], search: Search, field: Field) -> Search:
+    """Return a search as it would be if these jobs had left."""
+    ledger = search.board.ledger.copy()
+    for job_id in job_ids:
+        ledger.release(field.running[job_id])
+    return replace(search, board=replace(search.board, ledger=ledger))
 
 
 def _is_within(search: Search, queue: Queue) -> bool:

@@ -14,7 +14,7 @@ from scheduler_client.policy.quota import SLACK_GPUS
 from scheduler_client.policy.scoring import Candidate
 from scheduler_client.policy.view import CardState, RunningJob
 
-GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PRIORITY)
+GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PASSED, Ground.PRIORITY)
 """In the order in which they are tried."""
 
 MOST_TOGETHER = 2
@@ -242,5 +242,5 @@ class _Trial:
         after = ledger.book.held(name) + changes.get(name, 0.0)
         is_within = after <= queue.nominal_quota_gpus + SLACK_GPUS
         return ledger.book.allows(name, changes) and (
-            is_within or self._rights.ground is not Ground.RECLAIM
+            is_within or self._rights.ground not in (Ground.RECLAIM, Ground.PASSED)
         )

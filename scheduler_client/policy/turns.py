@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
 
-from data.domain import Estimate, JobRequest
+from data.domain import Estimate
 from scheduler_client.policy.card_groups import CardGroups
 from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
 from scheduler_client.policy.filtering import Capacity, Demand
 from scheduler_client.policy.holds import Holds
+from scheduler_client.policy.kept_quota import KeptQuota
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.outlook import Outlooks
 from scheduler_client.policy.placing import (
@@ -45,6 +46,7 @@ class Turns:
     def __init__(self, view: ClusterView, predictions: Predictions, rules: PolicyRules) -> None:
         self.view, self.predictions, self.rules = view, predictions, rules
         self.queues = {queue.name: queue for queue in view.queues}
+        self.running = {job.job_id: job for job in view.running}
         self.capacity = Capacity(view.cards)
         self.order = _order(view, predictions, rules)
         self.tolerated = Tolerated(view, rules)
@@ -54,6 +56,8 @@ class Turns:
         if self.wanted:
             ends = latest_ends(view.pending, predictions, view.now, self.tolerated.most)
             self.holds = holds_of(self.wanted, view, ends)
+        history = None if rules.eviction is None else self.history
+        self.kept_quota = KeptQuota(self.wanted, self.queues, self.ledger, self.running, history)
         groups = CardGroups(
             view.cards, self.ledger.owners, rules.max_jobs_per_card, self.holds.numbers
         )
@@ -134,36 +138,9 @@ class Turns:
         if self._must_not_borrow(pending, queue):
             numbers = (("held_gpus", held), ("nominal_quota_gpus", queue.nominal_quota_gpus))
             return Waiting(job_id, Reason.QUOTA, numbers)
-        if self._is_kept_for_others(pending, queue):
+        if self.kept_quota.refuses(pending, queue):
             return Waiting(job_id, Reason.RESERVED, (("held_gpus", held),))
         return None
-
-    def _is_kept_for_others(self, pending: PendingJob, queue: Queue) -> bool:
-        """Return whether a job would hold quota that one with a reservation waits for.
-
-        As long as somebody of the cohort waits so, nobody borrows; and of the same queue nobody
-        starts who would leave too little of the nominal quota. Otherwise a stream of small jobs
-        would use up every part of the quota that comes free, before it is enough for a gang.
-        """
-        held = self.ledger.held_by_queue.get(queue.name, 0.0)
-        for wanted in self.wanted:
-            other = wanted.pending.job
-            theirs = self.queues.get(other.queue)
-            if other.job_id == pending.job.job_id or theirs is None:
-                continue
-            is_related = theirs.name == queue.name or theirs.cohort == queue.cohort is not None
-            if wanted.reservation.card_ids or not is_related:
-                continue
-            after = held + pending.job.gpus
-            if theirs.name == queue.name and other.gpus <= queue.nominal_quota_gpus:
-                after += other.gpus
-            if not is_guaranteed(queue, after) and not self._has_quota(other, theirs):
-                return True
-        return False
-
-    def _has_quota(self, job: JobRequest, queue: Queue) -> bool:
-        """Return whether a job waits for cards alone."""
-        return self.ledger.book.allows(queue.name, {queue.name: float(job.gpus)})
 
     def _must_not_borrow(self, pending: PendingJob, queue: Queue) -> bool:
         """Return whether a job that was evicted too often would run on what others wait for.
@@ -183,10 +160,8 @@ class Turns:
     @cached_property
     def freeing(self) -> set[str]:
         """The jobs whose victims have not left yet."""
-        running = {job.job_id for job in self.view.running}
-        return {
-            kept.job_id for kept in self.view.reservations if running.intersection(kept.victims)
-        }
+        running = self.running.keys()
+        return {kept.job_id for kept in self.view.reservations if running & set(kept.victims)}
 
     def on_card(self, admission: Admission, pending: PendingJob, card_id: str) -> Admission:
         """Return an admission to one card as an admission to another that would do as well."""

@@ -120,16 +120,75 @@ class PlainBook:
 
 def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
     """Return who is admitted to which cards, in order, and the reason why each other waits."""
-    ledger, queues = Ledger(view), {queue.name: queue for queue in view.queues}
+    cycle, admitted, waits = PlainCycle(view, predictions, rules), [], {}
+    while (pending := cycle.order.next(cycle.ledger)) is not None:
+        answer = cycle.answer(pending)
+        if isinstance(answer, Reason):
+            waits[pending.job.job_id] = answer
+        else:
+            admitted.append((pending.job.job_id, answer))
+    return admitted, waits
+
+
+class PlainCycle:
+    """One job's turn after the other's: the cards that it gets, or the reason why it waits."""
+
+    def __init__(self, view: ClusterView, predictions, rules: PolicyRules) -> None:
+        self.view, self.predictions, self.rules = view, predictions, rules
+        self.queues = {queue.name: queue for queue in view.queues}
+        self.ledger, self.capacity = Ledger(view), Capacity(view.cards)
+        self.ledger.book = PlainBook(self.queues, self.ledger)
+        self.order = plain_order(view, predictions, rules)
+
+    def answer(self, pending: PendingJob) -> tuple[str, ...] | Reason:
+        """Return the cards that a job gets, which it then holds, or why it waits."""
+        queue = self.queues.get(pending.job.queue)
+        if queue is None:
+            return Reason.UNKNOWN_QUEUE
+        if queue.is_held:
+            return Reason.HELD
+        if self.capacity.is_impossible(pending):
+            return Reason.IMPOSSIBLE
+        return self._placed(self._search(pending), queue)
+
+    def _placed(self, search: Search, queue: Queue) -> tuple[str, ...] | Reason:
+        answers = [judged(card, search) for card in self.ledger.cards.values()]
+        fitting = [answer for answer in answers if not isinstance(answer, Reason)]
+        check = QuotaCheck(queue, self.queues, self.ledger.held_by_queue)
+        gang = best_gang(fitting, search, check)
+        if gang is not None:
+            cards = tuple(candidate.card.card_id for candidate in gang)
+            self.ledger.admit(search.job, cards, [candidate.mem_mib for candidate in gang])
+            return cards
+        if fitting:
+            return Reason.QUOTA if len(fitting) >= search.job.gpus else Reason.GANG
+        return max(answers, key=list(Reason).index, default=Reason.HEALTH)
+
+    def _search(self, pending: PendingJob) -> Search:
+        rules, forecast = self.rules, self.predictions.get(pending.job.job_id, NO_FORECAST)
+        placing = plain_placing(self.view, rules)
+        return Search(
+            pending,
+            demand_of(pending, forecast, self.capacity.largest_mib, rules.max_jobs_per_card),
+            forecast,
+            Outlooks(rules.bound, []).of(forecast.colocations),
+            Board(self.ledger, CardGroups((), self.ledger.owners, 1, {}), Holds()),
+            placing
+            if rules.levels is None
+            else by_level(placing, pending, self.view, rules.levels),
+        )
+
+
+def plain_order(view: ClusterView, predictions, rules: PolicyRules):
     if rules.levels is not None:
-        order = ServiceOrder(view, predictions, rules.levels)
-    elif rules.order == "fair":
-        order = PlainOrder(view, predictions, rules.ageing)
-    else:
-        order = FifoOrder(view)
-    ledger.book = PlainBook(queues, ledger)
-    capacity, admitted, waits = Capacity(view.cards), [], {}
-    placing = PlacingRules(
+        return ServiceOrder(view, predictions, rules.levels)
+    if rules.order == "fair":
+        return PlainOrder(view, predictions, rules.ageing)
+    return FifoOrder(view)
+
+
+def plain_placing(view: ClusterView, rules: PolicyRules) -> PlacingRules:
+    return PlacingRules(
         rules.max_jobs_per_card,
         rules.asks,
         tolerance(plain_pressure(view, rules), rules.tolerance),
@@ -137,44 +196,6 @@ def plain_decisions(view: ClusterView, predictions, rules: PolicyRules):
         rules.weights,
         any(pending.job.gpus > 1 for pending in view.pending),
     )
-    while (pending := order.next(ledger)) is not None:
-        job, queue = pending.job, queues.get(pending.job.queue)
-        if queue is None or queue.is_held or capacity.is_impossible(pending):
-            waits[job.job_id] = (
-                Reason.UNKNOWN_QUEUE
-                if queue is None
-                else Reason.HELD
-                if queue.is_held
-                else Reason.IMPOSSIBLE
-            )
-            continue
-        forecast = predictions.get(job.job_id, NO_FORECAST)
-        search = Search(
-            pending,
-            demand_of(pending, forecast, capacity.largest_mib, rules.max_jobs_per_card),
-            forecast,
-            Outlooks(rules.bound, []).of(forecast.colocations),
-            Board(ledger, CardGroups((), ledger.owners, 1, {}), Holds()),
-            placing if rules.levels is None else by_level(placing, pending, view, rules.levels),
-        )
-        check = QuotaCheck(queue, queues, ledger.held_by_queue)
-        refused, fitting = Counter(), []
-        for card in ledger.cards.values():
-            answer = judged(card, search)
-            if isinstance(answer, Reason):
-                refused[answer] += 1
-            else:
-                fitting.append(answer)
-        gang = best_gang(fitting, search, check)
-        if gang is not None:
-            cards = tuple(candidate.card.card_id for candidate in gang)
-            admitted.append((job.job_id, cards))
-            ledger.admit(job, cards, [candidate.mem_mib for candidate in gang])
-        elif fitting:
-            waits[job.job_id] = Reason.QUOTA if len(fitting) >= job.gpus else Reason.GANG
-        else:
-            waits[job.job_id] = max(refused, key=list(Reason).index, default=Reason.HEALTH)
-    return admitted, waits
 
 
 def plain_pressure(view, rules):

@@ -237,8 +237,9 @@ def test_kueue_3405_a_gang_is_not_starved_of_quota_by_a_small_stream(nominal, sp
     assert world.starts(gang) == 1
 
 
-def test_a_gang_is_not_starved_by_small_jobs_of_its_own_queue():
-    world = World(4, (Queue("lab", 4, "all"),))
+@pytest.mark.parametrize("preempts", [Whom.NEVER, Whom.LOWER_PRIORITY])
+def test_a_gang_is_not_starved_by_small_jobs_of_its_own_queue(preempts):
+    world = World(4, (Queue("lab", 4, "all", preempts=preempts),))
     for n in range(4):
         world.submit("lab", 50.0 + 10 * n, user="bob")
     world.cycle()
@@ -248,6 +249,27 @@ def test_a_gang_is_not_starved_by_small_jobs_of_its_own_queue():
             world.submit("lab", 60.0, user="bob")
         world.step()
     assert world.starts(gang) == 1
+
+
+def test_a_queue_does_not_wait_for_its_own_quota_while_its_gang_cannot_have_it():
+    """A gang of all of a queue's quota waited for one long job, and its small jobs with it."""
+    lab = Queue("lab", 4, "all", reclaims=Whom.ANY, preempts=Whom.LOWER_PRIORITY)
+    world = World(6, (lab, Queue("others", 2, "all")))
+    world.submit("lab", 3000.0)
+    for _ in range(5):
+        world.submit("others", 90_000.0)
+    world.cycle()
+    gang = world.submit("lab", 100.0, gpus=4)
+    world.step(60.0)
+    small = world.submit("lab", 20_000.0)
+    world.cycle()
+    world.step()
+    assert (60.0, small) in world.started
+    world.cycle()
+    world.step()
+    assert (3000.0, gang) in world.started
+    world.step()
+    assert world.starts(small) == 2
 
 
 def test_kai_1970_waiting_raises_a_job_among_its_users_jobs(a_card, a_pending):

@@ -193,6 +193,7 @@ def test_evictions_respect_what_queues_allow(rules, situation):
     assert len(victims) == len(set(victims))
     past = [(e.job_id, e.for_job_id) for e in view.evictions]
     held = Ledger(view).held_by_queue
+    since = {kept.job_id: kept.since_time for kept in view.reservations}
     for eviction in decision.evictions:
         assert eviction.victims
         preemptor, queue = jobs[eviction.job_id], queues[jobs[eviction.job_id].job.queue]
@@ -217,7 +218,17 @@ def test_evictions_respect_what_queues_allow(rules, situation):
                 assert allows is Whom.LOWER_PRIORITY
                 assert NOW - victim.start_time >= LEVELS.least_run_s
                 assert LEVELS.level(attained_gpu_s(victim, NOW)) > 0
-            elif eviction.ground is Ground.PRIORITY or queue.reclaims is Whom.LOWER_PRIORITY:
+            is_own = victim.queue == queue.name
+            if eviction.ground is Ground.PASSED and is_own:  # it passed a gang that waited
+                assert queue.preempts is Whom.LOWER_PRIORITY
+                assert victim.start_time > since[eviction.job_id]
+                assert len(victim.card_ids) < preemptor.job.gpus
+                continue
+            if eviction.ground is Ground.PASSED:
+                assert queue.reclaims is not Whom.NEVER
+            takes_back = eviction.ground in (Ground.RECLAIM, Ground.PASSED)
+            by_priority = takes_back and queue.reclaims is Whom.LOWER_PRIORITY
+            if eviction.ground is Ground.PRIORITY or by_priority:
                 assert victim.priority < preemptor.priority
 
 
