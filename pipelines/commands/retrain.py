@@ -40,7 +40,8 @@ def command(  # noqa: PLR0913 - one argument an option
     object a challenged model of the last attempt: model, stage (promoted, shadow, kept,
     rolled_back), version (null if none was registered), previous, promote, reason, rows, groups,
     challenger_error, champion_error, gain, gain_low, gain_high, coverage, latency_s, size_bytes,
-    regret, the same of the champion, worst_part, worst_gain (null where it makes no sense).
+    regret, the same of the champion, more_regret_low, worst_part, worst_gain (null where it makes
+    no sense).
     """
     from data.settings import Settings
     from pipelines.retraining.duties import LoopRules, after_promotion, duties, tell_services

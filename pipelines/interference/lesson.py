@@ -12,7 +12,7 @@ from pipelines.recipes import interference_values, made
 from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.production import settled_runs
-from pipelines.retraining.regret import neighbour_regret
+from pipelines.retraining.regret import neighbour_losses
 from pipelines.retraining.run_rows import RunMemory
 from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates
@@ -82,7 +82,7 @@ class InterferenceLesson:
         within = (lower <= observed) & (observed <= upper)
         errors = np.abs(np.log(value / observed))
         jobs = _joined(asked, "job_key", "gpu_model").tolist()
-        return Answers(errors, within.astype(np.float64), neighbour_regret(jobs, value, observed))
+        return Answers(errors, within.astype(np.float64), neighbour_losses(jobs, value, observed))
 
 
 def of_shared_jobs(runs: pd.DataFrame) -> pd.DataFrame:

@@ -204,8 +204,8 @@ def answered(
         champion_covered=None if old is None else old.covered,
         groups=lesson.groups[lesson.sequences > after],
         parts=part_labels(lesson, finished, after),
-        challenger_costs=Costs(regret=new.regret),
-        champion_costs=Costs() if old is None else Costs(regret=old.regret),
+        challenger_costs=Costs(losses=new.losses),
+        champion_costs=Costs() if old is None else Costs(losses=old.losses),
     )
 
 

@@ -27,7 +27,7 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     1. Fewer than ``min_rows`` rows or ``min_groups`` groups: keep the champion.
     2. Coverage below ``coverage_floor`` where the champion covers more, over all groups or,
        beyond chance, over those of a part: keep.
-    3. Too slow, too large, or more scheduling regret: keep.
+    3. Too slow, too large, or, beyond chance, more scheduling regret: keep.
     4. No champion: promote.
     5. A part with ``fewest_in_part`` groups loses beyond chance: keep.
     6. The whole interval of the mean gain lies above 0, the challenger is better: promote.
@@ -58,6 +58,8 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
     _refuse_other_length(names, "groups", len(challenger))
     low, high = _interval(gains, names, rules)
     unique, which = np.unique(names, return_inverse=True)
+    costs = (evidence.challenger_costs, evidence.champion_costs)
+    losses, champion_losses = (np.asarray(each.losses, dtype=np.float64) for each in costs)
     before = evidence.champion_covered
     before = None if before is None else np.asarray(before, dtype=np.float64)
     compared = Verdict(
@@ -74,10 +76,11 @@ def verdict(evidence: Evidence, rules: GateRules | None = None) -> Verdict:
         champion_coverage=_mean(None if before is None else group_means(before, which)),
         latency_s=evidence.challenger_costs.latency_s,
         size_bytes=evidence.challenger_costs.size_bytes,
-        regret=evidence.challenger_costs.regret,
+        regret=_mean(losses),
         champion_latency_s=evidence.champion_costs.latency_s,
         champion_size_bytes=evidence.champion_costs.size_bytes,
-        champion_regret=evidence.champion_costs.regret,
+        champion_regret=_mean(champion_losses),
+        more_regret_low=_more_regret_low(losses, champion_losses, rules),
     )
     judged = Judged(gains, covered, names, before)
     found = parts_found(evidence.parts, judged, rules.fewest_in_part)
@@ -173,7 +176,7 @@ def _dear(found: Verdict, rules: GateRules) -> str | None:
     if found.size_bytes > large:
         mib = 2**20
         return f"{found.size_bytes / mib:.0f} MiB large, wanted at most {large / mib:.0f}"
-    is_told = found.groups >= rules.fewest_for_regret
+    is_told = found.groups >= rules.fewest_for_regret and found.more_regret_low > 0
     if is_told and found.regret > found.champion_regret + rules.most_regret:
         return (
             f"scheduling regret {found.regret:.3f} against {found.champion_regret:.3f},"
@@ -196,6 +199,13 @@ def _interval(
     tail = (1 - rules.confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def _more_regret_low(losses: Floats, champion_losses: Floats, rules: GateRules) -> float:
+    if not len(losses) or not len(champion_losses):
+        return NAN
+    _refuse_other_length(champion_losses, "the champion's losses", len(losses))
+    return _interval(losses - champion_losses, np.arange(len(losses)), rules)[0]
 
 
 def _checked_errors(evidence: Evidence) -> tuple[Floats, Floats | None]:

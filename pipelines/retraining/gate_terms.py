@@ -31,7 +31,8 @@ class GateRules:
     resamples, seed : int
         Of the bootstrap.
     most_regret : float
-        By how much the challenger's scheduling regret may exceed the champion's.
+        By how much the challenger's scheduling regret may exceed the champion's; it must do so
+        beyond chance.
     fewest_for_regret : int
         Groups of rows below which regret decides nothing: one best neighbour more or less moves
         that of few rows by tenths.
@@ -52,7 +53,7 @@ class GateRules:
     confidence: float = 0.9
     enough_seen: int = 200
     much_more: float = 1.25
-    much_more_in_part: float = 2.0
+    much_more_in_part: float = 1.5
     resamples: int = 2000
     seed: int = 0
     most_regret: float = 0.02
@@ -74,13 +75,14 @@ class Costs:
         Of one answer to the stored examples (s).
     size_bytes : float
         Of the estimators.
-    regret : float
-        Of scheduling the judged rows by the predictions; 0 is as good as knowing.
+    losses : array-like
+        Of each decision, in scheduling the judged rows by the predictions: their mean is the
+        regret, and 0 is as good as knowing. Both versions decide the same, in the same order.
     """
 
     latency_s: float = float("nan")
     size_bytes: float = float("nan")
-    regret: float = float("nan")
+    losses: ArrayLike = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,12 @@ class Verdict:
     coverage : float
         Mean over groups of what was covered; NaN without rows.
     latency_s, size_bytes, regret : float
-        The challenger's ``Costs``.
+        The challenger's ``Costs``; of its losses the mean.
     champion_latency_s, champion_size_bytes, champion_regret : float
         The champion's.
+    more_regret_low : float
+        Low end of the bootstrap interval of the challenger's regret less the champion's; NaN
+        where either is unknown.
     champion_coverage : float
         As `coverage`; NaN without a champion, or where it is not known.
     worst_part : str
@@ -172,6 +177,7 @@ class Verdict:
     champion_latency_s: float = float("nan")
     champion_size_bytes: float = float("nan")
     champion_regret: float = float("nan")
+    more_regret_low: float = NAN
     champion_coverage: float = NAN
     worst_part: str = ""
     worst_gain: float = float("nan")

@@ -1,7 +1,7 @@
 """What a lesson is: rows that finished jobs became, and how models are made and judged by them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -25,13 +25,13 @@ class Answers:
         Finite and not negative; of the logarithm, so that long jobs do not drown short ones.
     covered : float64 array of shape (n,), in [0, 1]
         Whether, or with what share of several signals, the interval held what was observed.
-    regret : float
-        Of scheduling these rows by the answers, see ``regret``; NaN where it makes no sense.
+    losses : float64 array, one a decision
+        Of scheduling these rows by the answers, see ``regret``; empty where it makes no sense.
     """
 
     errors: Floats
     covered: Floats
-    regret: float = float("nan")
+    losses: Floats = field(default_factory=lambda: np.empty(0))
 
 
 class Lesson(Protocol):

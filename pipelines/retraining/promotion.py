@@ -51,6 +51,9 @@ class ShadowRules:
     ----------
     rows : int
         Jobs that end the shadow run (>= 1).
+    tied_groups : int
+        Groups of jobs below which it goes on rather than to drop a challenger that is not worse
+        beyond chance: a mean of ten rows is a twentieth higher in every other run.
     gate : GateRules
         Judges the shadow run. It has passed the gate before, so that here it must only not be
         worse.
@@ -65,6 +68,7 @@ class ShadowRules:
     """
 
     rows: int = 8
+    tied_groups: int = 50
     gate: GateRules = field(
         default_factory=lambda: GateRules(min_rows=1, min_groups=1, enough_seen=ANY_NUMBER)
     )
@@ -110,6 +114,8 @@ class Promotions:
         if both is None:
             return []
         found = verdict(self.compared(lesson, *both, finished, since), self.rules.gate)
+        if _is_chance(found, self.rules):
+            return []
         newest = int(finished.sequences[-1])
         former = {name: registry.champion(name) for name in known}
         with self.shield():
@@ -152,6 +158,12 @@ class Promotions:
                 registry.set_tags(name, version, {ROLLED_BACK: found.reason})
                 registry.rollback(name)
         return [Challenge(n, former[n], now[n], found, "rolled_back") for n in now]
+
+
+def _is_chance(found: Verdict, rules: ShadowRules) -> bool:
+    """Return whether a challenger would be dropped for what few jobs have shown by chance."""
+    is_tied = found.gain_low <= 0 <= found.gain_high
+    return not found.promote and is_tied and found.groups < rules.tied_groups
 
 
 def _broken(found: Verdict, rules: ShadowRules) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+Floats = NDArray[np.float64]
 TINY = 1e-9
 
 
-def queue_regret(predicted: ArrayLike, observed: ArrayLike) -> float:
-    """Return the extra mean completion time of running jobs by predicted length, shortest first.
+def queue_losses(predicted: ArrayLike, observed: ArrayLike) -> Floats:
+    """Return how much later each job completes by predicted length, shortest first.
 
     Parameters
     ----------
@@ -18,9 +19,9 @@ def queue_regret(predicted: ArrayLike, observed: ArrayLike) -> float:
 
     Returns
     -------
-    float
-        Mean completion time in the predicted order over that in the best order, less 1; NaN
-        without jobs.
+    float64 array of shape (n,)
+        Completion time in the predicted order less that in the best order, over the mean of the
+        latter. The mean is the regret of the queue; some jobs complete earlier.
 
     Notes
     -----
@@ -29,17 +30,22 @@ def queue_regret(predicted: ArrayLike, observed: ArrayLike) -> float:
 
     Examples
     --------
-    >>> queue_regret([5, 6], [10, 20]), queue_regret([6, 5], [10, 20])
-    (0.0, 0.25)
+    >>> queue_losses([5, 6], [10, 20]), queue_losses([6, 5], [10, 20])
+    (array([0., 0.]), array([ 1. , -0.5]))
     """
     told, took = np.asarray(predicted, dtype=np.float64), np.asarray(observed, dtype=np.float64)
-    if not len(took):
-        return float("nan")
-    replayed = np.cumsum(took[np.argsort(told, kind="stable")]).mean()
-    return float(replayed / max(np.cumsum(np.sort(took)).mean(), TINY) - 1.0)
+    best = _completed(took, took)
+    return (_completed(told, took) - best) / max(best.mean(), TINY) if len(took) else best
 
 
-def neighbour_regret(jobs: Sequence[str], predicted: ArrayLike, observed: ArrayLike) -> float:
+def _completed(told: Floats, took: Floats) -> Floats:
+    order = np.argsort(told, kind="stable")
+    completed = np.empty(len(took))
+    completed[order] = np.cumsum(took[order])
+    return completed
+
+
+def neighbour_losses(jobs: Sequence[str], predicted: ArrayLike, observed: ArrayLike) -> Floats:
     """Return how much more jobs slow down beside the neighbour that was predicted to be the best.
 
     Parameters
@@ -51,14 +57,13 @@ def neighbour_regret(jobs: Sequence[str], predicted: ArrayLike, observed: ArrayL
 
     Returns
     -------
-    float
-        Mean over jobs with a choice of the observed slowdown beside the chosen neighbour, less
-        that beside the best; NaN without such a job.
+    float64 array, one for each job with a choice
+        Observed slowdown beside the chosen neighbour, less that beside the best.
 
     Examples
     --------
-    >>> neighbour_regret(["a", "a", "b"], [1.2, 1.1, 1.0], [1.1, 1.5, 1.3])
-    0.4
+    >>> neighbour_losses(["a", "a", "b"], [1.2, 1.1, 1.0], [1.1, 1.5, 1.3]).round(12)
+    array([0.4])
     """
     names, which = np.unique(np.asarray(jobs, dtype=np.str_), return_inverse=True)
     told, saw = np.asarray(predicted, dtype=np.float64), np.asarray(observed, dtype=np.float64)
@@ -67,4 +72,4 @@ def neighbour_regret(jobs: Sequence[str], predicted: ArrayLike, observed: ArrayL
         mine = which == job
         if mine.sum() > 1:
             losses.append(saw[mine][told[mine].argmin()] - saw[mine].min())
-    return round(float(np.mean(losses)), 12) if losses else float("nan")
+    return np.array(losses, dtype=np.float64)

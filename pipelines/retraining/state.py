@@ -13,7 +13,7 @@ KINDS = ("interference", "runtime", "memory")
 """What is retrained together: ``runtime`` is both runtime models, ``memory`` also demand."""
 
 BY_GPU_MODEL = ("interference",)
-"""Kinds that are retrained once twice as much is known of a GPU model as they learnt of it."""
+"""Kinds that are retrained once half as much again is known of a GPU model as they learnt of it."""
 
 MOST_TRIES = 2
 MOST_DOUBLINGS = 1  # of the evidence wanted, while challengers are refused
@@ -130,7 +130,7 @@ class RetrainRules:
     cooldown_s: float = 60.0
     growth: float = 0.2
     watch_jobs: int = 50
-    gpu_model_growth: float = 1.0
+    gpu_model_growth: float = 0.5
     watch_evidence: int = 8
 
 

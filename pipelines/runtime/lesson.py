@@ -14,7 +14,7 @@ from pipelines.retraining.finished_jobs import FinishedJobs
 from pipelines.retraining.job_audit import audited_jobs
 from pipelines.retraining.lessons import Answers, Trained, ends
 from pipelines.retraining.once import RowsOnce
-from pipelines.retraining.regret import queue_regret
+from pipelines.retraining.regret import queue_losses
 from pipelines.runtime.rows import FinishedRows, batches, rows_as_of
 from serving.inference.bundle import Bundle
 from serving.inference.runtime import runtime_estimates
@@ -79,7 +79,7 @@ class RuntimeLesson:
         value, lower, upper = ends(estimates)
         within = (lower <= runtime_s) & (runtime_s <= upper)
         errors = np.abs(np.log(value) - rows.runtime_log)
-        return Answers(errors, within.astype(np.float64), queue_regret(value, runtime_s))
+        return Answers(errors, within.astype(np.float64), queue_losses(value, runtime_s))
 
     def _rows_after(self, after: int) -> FinishedRows:
         """Return the jobs after an entry as of their submission; several versions are asked."""

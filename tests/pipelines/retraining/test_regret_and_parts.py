@@ -3,7 +3,7 @@ import pytest
 
 from pipelines.retraining.gate import verdict
 from pipelines.retraining.gate_terms import Costs, Evidence, GateRules
-from pipelines.retraining.regret import neighbour_regret, queue_regret
+from pipelines.retraining.regret import neighbour_losses, queue_losses
 
 RANDOM = np.random.default_rng(3)
 NOISE = RANDOM.exponential(0.1, 60)
@@ -12,13 +12,14 @@ ALL = np.ones(60, dtype=bool)
 
 def test_no_order_is_better_than_by_the_truth():
     took = RANDOM.lognormal(0, 1, 30)
-    assert queue_regret(took, took) == 0.0
-    assert 0 < queue_regret(RANDOM.permutation(took), took) < queue_regret(-took, took)
-    assert np.isnan(queue_regret([], []))
+    assert not queue_losses(took, took).any()
+    shuffled = queue_losses(RANDOM.permutation(took), took).mean()
+    assert 0 < shuffled < queue_losses(-took, took).mean()
+    assert not len(queue_losses([], []))
 
 
 def test_a_job_without_a_choice_has_no_neighbour_to_regret():
-    assert np.isnan(neighbour_regret(["a", "b"], [1.0, 2.0], [1.0, 2.0]))
+    assert not len(neighbour_losses(["a", "b"], [1.0, 2.0], [1.0, 2.0]))
 
 
 def test_a_user_who_loses_keeps_the_champion_though_the_mean_gains():
@@ -53,11 +54,14 @@ def test_a_part_that_is_not_covered_keeps_the_champion():
     [
         (Costs(latency_s=0.04), "an answer takes 40.0 ms, wanted at most 30.0"),
         (Costs(size_bytes=2**30), "1024 MiB large, wanted at most 61"),
-        (Costs(regret=0.15), "scheduling regret 0.150 against 0.100, wanted at most 0.02 more"),
+        (
+            Costs(losses=ALL * 0.15),
+            "scheduling regret 0.150 against 0.100, wanted at most 0.02 more",
+        ),
     ],
 )
 def test_a_challenger_that_costs_too_much_is_refused_however_good_it_is(costs, reason):
-    usual = Costs(latency_s=0.01, size_bytes=2e7, regret=0.1)
+    usual = Costs(latency_s=0.01, size_bytes=2e7, losses=ALL * 0.1)
     evidence = Evidence(NOISE, ALL, NOISE + 1, challenger_costs=costs, champion_costs=usual)
     found = verdict(evidence)
     assert (found.promote, found.reason) == (False, reason)
@@ -66,13 +70,24 @@ def test_a_challenger_that_costs_too_much_is_refused_however_good_it_is(costs, r
 def test_regret_of_few_rows_decides_nothing():
     few = Evidence(
         NOISE[:49], ALL[:49], NOISE[:49] + 1,
-        challenger_costs=Costs(regret=0.4), champion_costs=Costs(regret=0.1),
+        challenger_costs=Costs(losses=ALL * 0.4), champion_costs=Costs(losses=ALL * 0.1),
     )  # fmt: skip
     assert verdict(few).promote
 
 
+@pytest.mark.parametrize(("worse", "is_promoted"), [(2, True), (20, False)])
+def test_regret_of_few_decisions_among_many_decides_nothing(worse, is_promoted):
+    losses = np.where(np.arange(60) < worse, 3.0, 0.0)
+    found = verdict(Evidence(
+        NOISE, ALL, NOISE + 1,
+        challenger_costs=Costs(losses=losses), champion_costs=Costs(losses=ALL * 0.0),
+    ))  # fmt: skip
+    assert found.regret > found.champion_regret + 0.02
+    assert found.promote == is_promoted
+
+
 def test_what_costs_alike_or_is_unknown_decides_nothing():
-    usual = Costs(latency_s=0.01, size_bytes=2e7, regret=0.1)
+    usual = Costs(latency_s=0.01, size_bytes=2e7, losses=ALL * 0.1)
     for costs in (usual, Costs()):
         evidence = Evidence(NOISE, ALL, NOISE + 1, challenger_costs=costs, champion_costs=usual)
         assert verdict(evidence).promote

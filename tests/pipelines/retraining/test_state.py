@@ -68,11 +68,11 @@ def test_a_cause_is_used_up_by_one_attempt():
     assert "runtime" in due(again, RULES, now=1060)
 
 
-def test_as_much_again_on_a_gpu_model_as_was_learnt_there_is_a_cause():
+def test_half_as_much_again_on_a_gpu_model_as_was_learnt_there_is_a_cause():
     rules = RetrainRules(min_jobs=500, min_evidence=4, cooldown_s=0)
     there = replace(JOB, segments=(Segment(0.0, 9.0, "g1", "H100", ("ncf",)),))
     known = ended(state(*[JOB] * 100), "interference", now=0)
-    assert due(state(*[JOB] * 99, *[there] * 3, start=known), rules, now=1) == {}
+    assert due(state(*[JOB] * 49, *[there] * 3, start=known), rules, now=1) == {}
     first = state(*[there] * 4, start=known)
     reason = "4 new jobs to learn from on H100, 0 were learnt from"
     assert due(first, rules, now=1) == {"interference": Cause(reason)}
