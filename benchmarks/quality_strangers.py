@@ -170,12 +170,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--inside", action="store_true", help="ask nothing of the other family")
     given = parser.parse_args()
-    runs, signals = measured_signals(gpumemnet.read(given.data)["memory_runs"])
+    runs, _ = measured_signals(gpumemnet.read(given.data)["memory_runs"])
     folds = memory_family_folds(runs, len(runs), SEED)
-    best = {}
+    best, signals = {}, {}
     for fold in folds:
-        known = runs.iloc[fold.train].reset_index(drop=True)
-        inner = pd.concat([asked_by(known, trial, signals) for trial in thirds_apart(known)])
+        known, own = measured_signals(runs.iloc[fold.train])
+        signals[fold.name] = own
+        inner = pd.concat([asked_by(known, trial, own) for trial in thirds_apart(known)])
         _print_table(f"inside of {known['family'].iloc[0]}", inner)
         best[fold.name] = str(_scores(inner)[list(SERVED)].idxmin())
         sys.stdout.write(f"chosen: {best[fold.name]}\n")
@@ -184,7 +185,7 @@ def main() -> None:
         return
     outer = []
     for fold in folds:
-        rows = asked_by(runs, fold, signals)
+        rows = asked_by(runs, fold, signals[fold.name])
         outer += [rows, rows[rows["rule"] == best[fold.name]].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
 

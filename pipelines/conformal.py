@@ -74,8 +74,15 @@ def interval_scores(lower: Floats, upper: Floats, observed: Floats, level: float
 
     Parameters
     ----------
-    lower, upper, observed : array of shape (n,), float64
+    lower, upper, observed : array of one shape, float64
+        In one unit, and lower <= upper.
     level : float
+        The share that intervals promise, in (0, 1).
+
+    Returns
+    -------
+    float64 array of that shape, in that unit, >= 0
+        Less is better.
 
     Notes
     -----

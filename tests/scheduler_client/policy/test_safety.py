@@ -180,6 +180,29 @@ def after_admissions(view: ClusterView, decision) -> ClusterView:
     return replace(view, cards=cards, pending=tuple(jobs.values()), running=tuple(running))
 
 
+def check_ground(eviction, victim, preemptor, queue, kept_since):
+    """Assert that a queue has the right by which one of its jobs has a victim evicted."""
+    ground, is_own = eviction.ground, victim.queue == queue.name
+    by_priority = ground is Ground.PRIORITY
+    if by_priority:
+        assert queue.preempts is Whom.LOWER_PRIORITY
+        assert (victim.queue, victim.user) == (queue.name, preemptor.job.user)
+    elif ground is Ground.SERVICE:
+        assert (queue.preempts if is_own else queue.borrows) is Whom.LOWER_PRIORITY
+        assert NOW - victim.start_time >= LEVELS.least_run_s
+        assert LEVELS.level(attained_gpu_s(victim, NOW)) > 0
+    elif is_own:  # it passed a gang that waited
+        assert ground is Ground.PASSED
+        assert queue.preempts is Whom.LOWER_PRIORITY
+        assert victim.start_time > kept_since[eviction.job_id]
+        assert len(victim.card_ids) < preemptor.job.gpus
+    else:
+        assert queue.reclaims is not Whom.NEVER
+        by_priority = queue.reclaims is Whom.LOWER_PRIORITY
+    if by_priority:
+        assert victim.priority < preemptor.priority
+
+
 @in_both_orders
 @examples(80)
 @given(situation=contested())
@@ -206,30 +229,8 @@ def test_evictions_respect_what_queues_allow(rules, situation):
                 lent_to = queues[victim.queue]
                 assert lent_to.cohort == queue.cohort is not None
                 assert held[lent_to.name] > lent_to.nominal_quota_gpus - EPSILON
-            if eviction.ground is Ground.RECLAIM:
-                assert queue.reclaims is not Whom.NEVER
-                assert victim.queue != queue.name
-            if eviction.ground is Ground.PRIORITY:
-                assert queue.preempts is Whom.LOWER_PRIORITY
-                assert (victim.queue, victim.user) == (queue.name, preemptor.job.user)
-            if eviction.ground is Ground.SERVICE:
-                assert rules is BY_SERVICE
-                allows = queue.preempts if victim.queue == queue.name else queue.borrows
-                assert allows is Whom.LOWER_PRIORITY
-                assert NOW - victim.start_time >= LEVELS.least_run_s
-                assert LEVELS.level(attained_gpu_s(victim, NOW)) > 0
-            is_own = victim.queue == queue.name
-            if eviction.ground is Ground.PASSED and is_own:  # it passed a gang that waited
-                assert queue.preempts is Whom.LOWER_PRIORITY
-                assert victim.start_time > since[eviction.job_id]
-                assert len(victim.card_ids) < preemptor.job.gpus
-                continue
-            if eviction.ground is Ground.PASSED:
-                assert queue.reclaims is not Whom.NEVER
-            takes_back = eviction.ground in (Ground.RECLAIM, Ground.PASSED)
-            by_priority = takes_back and queue.reclaims is Whom.LOWER_PRIORITY
-            if eviction.ground is Ground.PRIORITY or by_priority:
-                assert victim.priority < preemptor.priority
+            assert rules is BY_SERVICE or eviction.ground is not Ground.SERVICE
+            check_ground(eviction, victim, preemptor, queue, since)
 
 
 @in_both_orders
