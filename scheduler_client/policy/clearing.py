@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
+from scheduler_client.policy.ahead import whole_gpus
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionRules, eviction_costs
 from scheduler_client.policy.filtering import reserved_mem_mib
@@ -98,6 +99,8 @@ def _field(turns: Turns, rules: EvictionRules) -> Field:
         spoken_for=frozenset(job.job_id for job in view.running if job.is_stopping),
         standing=None if levels is None else standing_of(view, levels, within_quota),
         kept_since={w.reservation.job_id: w.reservation.since_time for w in turns.wanted},
+        whole_gpus=whole_gpus(view.running),
+        yielding=turns.borrowers,
     )
 
 
@@ -149,7 +152,8 @@ def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tupl
         job = pending.job
         has_waited = turns.view.now - job.submit_time >= after_s
         wants_cards = waiting_.reason in _HELPED and job.job_id not in served
-        if wants_cards and has_waited and turns.ledger.book.could_ever_hold(job.queue, job.gpus):
+        could_ever = turns.ledger.book.could_ever_hold(job.queue, job.gpus)
+        if wants_cards and has_waited and could_ever and turns.can_be_met(job):
             return (Reservation(job.job_id, turns.view.now),)
     return ()
 

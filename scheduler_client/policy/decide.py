@@ -35,12 +35,12 @@ def decide(view: ClusterView, predictions: Predictions, rules: PolicyRules) -> D
     if rules.assignment == "joint" and rules.asks:
         cycle, admitted = _exchanged(Turns(view, predictions, rules), cycle, admitted)
     admissions = [admission for _, admission in admitted]
-    evictions = evictions_for(waits, cycle)
+    cleared = evictions_for(waits, cycle)
     return Decision(
         admissions=tuple(admissions),
         waiting=tuple(waiting for _, waiting in waits),
-        evictions=evictions,
-        reservations=reservations_after(waits, evictions, cycle),
+        evictions=tuple(eviction for eviction in cleared if eviction.victims),
+        reservations=reservations_after(waits, cleared, cycle),
     )
 
 

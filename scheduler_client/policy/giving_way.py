@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from scheduler_client.policy.decisions import Ground
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
-from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.placing import Search
-from scheduler_client.policy.quota import SLACK_GPUS
+from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.service_levels import LevelRules, attained_gpu_s
 from scheduler_client.policy.view import ClusterView, Queue, RunningJob, Whom
 
@@ -44,8 +43,15 @@ class Field:
         Jobs that are ending, or are victims already.
     kept_since : mapping of str to float
         Since when quota and cards are kept for the jobs with a reservation (s since 1970, UTC).
+    whole_gpus : mapping of str to float
+        Cards that each queue's jobs are on, shared ones whole.
+    yielding : set of str
+        Jobs with a reservation that would borrow.
     kept_cards : set of str
         Cards of those who had others evicted before in this cycle: nobody else gets in there.
+    is_last_resort : bool
+        Whether also those may give way who borrow only once their neighbours have left, and
+        those yield who would borrow.
     standing : Standing, optional
         None where attained GPU time does not order.
     """
@@ -58,7 +64,10 @@ class Field:
     now: float
     spoken_for: frozenset[str]
     kept_since: Mapping[str, float]
+    whole_gpus: Mapping[str, float]
+    yielding: frozenset[str]
     kept_cards: frozenset[str] = frozenset()
+    is_last_resort: bool = False
     standing: Standing | None = None
 
 
@@ -139,11 +148,6 @@ def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
     return Rights(ground, field, victims) if victims else None
 
 
-def over(ledger: Ledger, queue: Queue) -> float:
-    """Return what a queue holds above its nominal quota (GPUs; below it negative)."""
-    return ledger.book.held(queue.name) - queue.nominal_quota_gpus
-
-
 def _reclaims(search: Search, field: Field, queue: Queue) -> _Test | None:
     if queue.reclaims is Whom.NEVER or queue.cohort is None or not _is_within(search, queue):
         return None
@@ -210,14 +214,17 @@ _TESTS: Mapping[Ground, Callable[[Search, Field, Queue], _Test | None]] = {
 
 
 def _borrowers(search: Search, field: Field, queue: Queue) -> set[str]:
-    """Return the other queues of a cohort that hold more than their nominal quota."""
-    ledger = search.board.ledger
+    """Return the other queues of a cohort that hold more than their nominal quota.
+
+    As a last resort also those that will once their jobs' neighbours have left.
+    """
+    held = field.whole_gpus if field.is_last_resort else search.board.ledger.held_by_queue
     return {
         other.name
         for other in field.queues.values()
         if other.cohort == queue.cohort
         and other.name != queue.name
-        and over(ledger, other) > SLACK_GPUS
+        and not is_guaranteed(other, held.get(other.name, 0.0))
     }
 
 
@@ -230,5 +237,4 @@ def _without(job_ids: Iterable[str], search: Search, field: Field) -> Search:
 
 
 def _is_within(search: Search, queue: Queue) -> bool:
-    held = search.board.ledger.book.held(queue.name)
-    return held + search.job.gpus <= queue.nominal_quota_gpus + SLACK_GPUS
+    return is_guaranteed(queue, search.board.ledger.book.held(queue.name) + search.job.gpus)

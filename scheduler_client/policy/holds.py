@@ -1,7 +1,7 @@
 """Which cards are kept for whom in one cycle, and who may use them meanwhile (backfill)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,13 @@ class Holds:
     latest_end : mapping of str to float
         By when each pending job would surely have finished if it started now (s since 1970,
         UTC); a job that is absent might never.
+    yielding : set of str
+        Jobs that let anybody have what is kept for them.
     """
 
     holds: tuple[Hold, ...] = ()
     latest_end: Mapping[str, float] = field(default_factory=dict)
+    yielding: Set[str] = frozenset()
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -54,10 +57,15 @@ class Holds:
         if not self.holds:
             return [True]
         end = self.latest_end.get(job_id, float("inf"))
-        mine = [
-            hold.job_id == job_id or end <= hold.ready_time < float("inf") for hold in self.holds
+        mine = {job_id, *self.yielding}
+        return [
+            True,
+            *(hold.job_id in mine or end <= hold.ready_time < float("inf") for hold in self.holds),
         ]
-        return [True, *mine]
+
+    def yielded_by(self, job_ids: Set[str]) -> "Holds":
+        """Return the holds as they are for one to whom these jobs yield."""
+        return replace(self, yielding=job_ids)
 
     def lets(self, job_id: str, card_id: str) -> bool:
         """Return whether a job may use a card now."""

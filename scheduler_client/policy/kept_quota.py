@@ -1,6 +1,7 @@
 """Nominal quota that is kept for who has a reservation, and who may hold it meanwhile."""
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 from data.domain import JobRequest
 from scheduler_client.policy.eviction_cost import EvictionHistory
@@ -43,8 +44,9 @@ class KeptQuota:
 
     def refuses(self, pending: PendingJob, queue: Queue) -> bool:
         """Return whether a job would hold quota that is kept for another."""
-        others = (w for w in self._wanted if w.pending.job.job_id != pending.job.job_id)
-        return any(self._is_in_the_way(pending, queue, wanted) for wanted in others)
+        is_other = lambda wanted: wanted.pending.job.job_id != pending.job.job_id  # noqa: E731
+        before = takewhile(is_other, self._wanted)
+        return any(self._is_in_the_way(pending, queue, wanted) for wanted in before)
 
     def _is_in_the_way(self, pending: PendingJob, queue: Queue, wanted: Wanted) -> bool:
         other, gpus = wanted.pending.job, pending.job.gpus

@@ -65,6 +65,20 @@ class Ledger:
                 self._charge(after, +1.0)
                 self.cards[card_id] = after
 
+    def held_without(self, gone: Sequence[RunningJob], queue: str) -> float:
+        """Return what a queue would hold if some jobs had left; their neighbours' parts grow."""
+        held = self.held_by_queue.get(queue, 0.0)
+        names = {job.job_id for job in gone}
+        for card_id in {card_id for job in gone for card_id in job.card_ids}:
+            card = self.cards[card_id]
+            stay = tuple(r for r in card.residents if r.job_id not in names)
+            held += self._part(stay, queue) - self._part(card.residents, queue)
+        return held
+
+    def _part(self, residents: Sequence[Resident], queue: str) -> float:
+        mine = sum(self._owners.get(r.job_id, _NOBODY)[0] == queue for r in residents)
+        return mine / len(residents) if residents else 0.0
+
     def copy(self) -> "Ledger":
         """Return a ledger that moves on by itself, to try things out."""
         other = copy(self)

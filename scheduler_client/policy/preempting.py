@@ -7,15 +7,18 @@ from itertools import combinations
 
 from scheduler_client.policy.choosing import fitting_cards
 from scheduler_client.policy.decisions import Eviction, Ground
-from scheduler_client.policy.giving_way import Field, Rights, over, rights_of
+from scheduler_client.policy.giving_way import Field, Rights, rights_of
 from scheduler_client.policy.ledger import Ledger, added
 from scheduler_client.policy.placing import Search, judged
-from scheduler_client.policy.quota import SLACK_GPUS
+from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.scoring import Candidate
 from scheduler_client.policy.view import CardState, RunningJob
 
 GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PASSED, Ground.PRIORITY)
 """In the order in which they are tried."""
+
+OWED = (Ground.RECLAIM, Ground.PASSED)
+"""By which a queue takes back what is its own; they are tried again as a last resort."""
 
 MOST_TOGETHER = 2
 """Residents of one card that are evicted together, unless all are."""
@@ -34,12 +37,23 @@ def planned_eviction(search: Search, field: Field) -> Eviction | None:
     """Return whom to evict for a job that waits, or None where nothing would help it.
 
     By the first of its rights that helps (`giving_way.rights_of`). The set is checked as a whole:
-    with all victims gone, the job fits and its quota allows it; and no victim can be spared.
+    with all victims gone, the job fits and its quota allows it; and no victim can be spared. What
+    is a queue's own it gets as a last resort on cards too that are kept for one who would borrow.
     """
-    for ground in GROUNDS:
+    found = _first_eviction(GROUNDS, search, field)
+    if found is not None:
+        return found
+    holds = search.board.holds.yielded_by(field.yielding)
+    search = replace(search, board=replace(search.board, holds=holds))
+    return _first_eviction(OWED, search, replace(field, is_last_resort=True))
+
+
+def _first_eviction(grounds: Iterable[Ground], search: Search, field: Field) -> Eviction | None:
+    for ground in grounds:
         rights = rights_of(search, field, ground)
         found = None if rights is None else _cheapest(search, rights)
-        if found is not None and found[0]:  # nobody: it waits for what no eviction gives
+        if found is not None and (found[0] or field.is_last_resort):
+            # nobody: it waits for what no eviction gives, or what is kept for a borrower will do
             victims, card_ids = found
             cost = sum(field.costs[victim] for victim in victims)
             return Eviction(search.job.job_id, victims, card_ids, cost, ground)
@@ -70,7 +84,7 @@ def _cheapest(search: Search, rights: Rights) -> tuple[tuple[str, ...], tuple[st
 
 
 def _all_options(cards: Iterable[CardState], search: Search, rights: Rights) -> list[_Option]:
-    return [option for card in cards for option in _options(card, search, rights.victims)]
+    return [option for card in cards for option in _options(card, search, rights)]
 
 
 def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights) -> list[_Option]:
@@ -90,7 +104,7 @@ def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights)
     while heap:
         _, card_id, _, option = heappop(heap)
         if option is None:
-            options = _options(ledger.cards[card_id], search, victims)
+            options = _options(ledger.cards[card_id], search, rights)
             for number, each in enumerate(options, 1):
                 price = sum(costs[victim] for victim in each.victims)
                 heappush(heap, (price, card_id, number, each))
@@ -100,23 +114,34 @@ def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights)
 
 
 def _may_give(victims: Iterable[str], search: Search, rights: Rights, ledger: Ledger) -> bool:
-    """Return whether the victims' queues hold more than their own, as each of them leaves."""
-    left: dict[str, float] = {}
-    for victim in victims:
-        job = rights.victims[victim]
-        if job.queue == search.job.queue:
-            continue
-        above = left.get(job.queue, over(ledger, rights.field.queues[job.queue]))
-        if above <= SLACK_GPUS:
+    """Return whether the victims' queues hold more than their own, each as it leaves.
+
+    In some order: the neighbour of one that has left holds more than before.
+    """
+    gone: list[RunningJob] = []
+    left = [rights.victims[victim] for victim in victims]
+    while left:
+        able = (job for job in left if _holds_more(job, gone, search, rights, ledger))
+        job = next(able, None)
+        if job is None:
             return False
-        left[job.queue] = above - len(job.card_ids)
+        left.remove(job)
+        gone.append(job)
     return True
 
 
-def _options(
-    card: CardState, search: Search, eligible: Mapping[str, RunningJob]
-) -> Iterator[_Option]:
+def _holds_more(
+    job: RunningJob, gone: Sequence[RunningJob], search: Search, rights: Rights, ledger: Ledger
+) -> bool:
+    if job.queue == search.job.queue:
+        return True
+    held = ledger.held_without(gone, job.queue)
+    return not is_guaranteed(rights.field.queues[job.queue], held)
+
+
+def _options(card: CardState, search: Search, rights: Rights) -> Iterator[_Option]:
     """Yield the smallest sets of residents without whom a card would do."""
+    eligible = rights.victims
     mine = [r.job_id for r in card.residents if r.job_id in eligible]
     sizes = sorted({*range(1, min(MOST_TOGETHER, len(mine)) + 1), len(mine)} - {0})
     done: list[set[str]] = []
@@ -125,7 +150,10 @@ def _options(
             if any(smaller <= set(victims) for smaller in done):
                 continue
             if _will_do(_without(card, victims, eligible), search):
-                done.append(set(victims))
+                if not rights.field.is_last_resort or _may_give(
+                    victims, search, rights, search.board.ledger
+                ):
+                    done.append(set(victims))
                 yield _Option(card.card_id, card.gpu_model, victims)
 
 
@@ -183,6 +211,7 @@ class _Trial:
         self._cards = list(free[:gpus])
         heap = [(self._price(option), number) for number, option in enumerate(options)]
         heapify(heap)
+        aside: list[int] = []
         while heap and len(self._cards) < gpus:
             price, number = heappop(heap)
             option = options[number]
@@ -190,12 +219,14 @@ class _Trial:
                 continue
             new = [victim for victim in option.victims if victim not in self._victims]
             if not _may_give(new, self._search, self._rights, self._ledger):
+                aside.append(number)
                 continue
             self._evict(new)
             self._cards.append(option.card_id)
-            for victim in new:  # its other cards have become cheaper
-                for other in self._by_victim[victim]:
-                    heappush(heap, (self._price(options[other]), other))
+            changed = {other for victim in new for other in self._by_victim[victim]}
+            for other in changed.union(aside if new else ()):  # cheaper, or its queue holds more
+                heappush(heap, (self._price(options[other]), other))
+            aside = [] if new else aside
         return len(self._cards) == gpus
 
     def evict_for_quota(self) -> bool:
@@ -217,9 +248,13 @@ class _Trial:
             for other in fewer:
                 ledger.release(self._eligible[other])
             does = all(_will_do(ledger.cards[card], self._search) for card in self._cards)
-            if does and self._is_allowed(ledger, self._cards):
+            may = self._may_give_from_the_start(fewer)
+            if does and may and self._is_allowed(ledger, self._cards):
                 victims = fewer
         return tuple(sorted(victims)), tuple(self._cards)
+
+    def _may_give_from_the_start(self, victims: Iterable[str]) -> bool:
+        return _may_give(victims, self._search, self._rights, self._search.board.ledger)
 
     def _key(self, victim: str) -> tuple[float, str]:
         return self._field.costs[victim], victim
@@ -240,7 +275,8 @@ class _Trial:
             changes = added(changes, ledger.changes(name, ledger.cards[card_id]))
         queue = self._field.queues[name]
         after = ledger.book.held(name) + changes.get(name, 0.0)
-        is_within = after <= queue.nominal_quota_gpus + SLACK_GPUS
+        is_worn = self._field.history.is_worn(self._search.job.job_id)
+        must_be_within = is_worn or self._rights.ground in OWED
         return ledger.book.allows(name, changes) and (
-            is_within or self._rights.ground not in (Ground.RECLAIM, Ground.PASSED)
+            is_guaranteed(queue, after) or not must_be_within
         )

@@ -48,6 +48,11 @@ class Wanted:
     pending: PendingJob
     demand: Demand
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is of cards that were freed by evictions."""
+        return bool(self.reservation.card_ids)
+
 
 def holds_of(wanted: Iterable[Wanted], view: ClusterView, latest_end: Mapping[str, float]) -> Holds:
     """Return which cards are kept for whom now.

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
 
-from data.domain import Estimate
+from data.domain import Estimate, JobRequest
 from scheduler_client.policy.card_groups import CardGroups
 from scheduler_client.policy.choosing import Choice, best_cards
+from scheduler_client.policy.claims import Claims
 from scheduler_client.policy.decisions import Admission, Level, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionHistory, EvictionRules
 from scheduler_client.policy.filtering import Capacity, Demand
@@ -52,6 +53,7 @@ class Turns:
         self.tolerated = Tolerated(view, rules)
         self.history = EvictionHistory(view.evictions, view.now, rules.eviction or EvictionRules())
         self.ledger, self.holds = Ledger(view), Holds()
+        self.claims = Claims(view, self.ledger)
         self.wanted = self._wanted()
         if self.wanted:
             ends = latest_ends(view.pending, predictions, view.now, self.tolerated.most)
@@ -65,7 +67,7 @@ class Turns:
         self.outlooks = Outlooks(rules.bound, groups.card_classes)
 
     def _wanted(self) -> tuple[Wanted, ...]:
-        """Return the reservations whose job still waits, with what it asks.
+        """Return the reservations whose job still waits and that can be met, with what it asks.
 
         First those of cards that were freed by evictions: no other may choose them.
         """
@@ -74,7 +76,27 @@ class Turns:
         return tuple(
             Wanted(kept, pending[kept.job_id], self.demand(pending[kept.job_id]))
             for kept in sorted(self.view.reservations, key=_hold_order)
-            if kept.job_id in pending and all(cards.get(card_id) for card_id in kept.card_ids)
+            if kept.job_id in pending
+            and all(cards.get(card_id) for card_id in kept.card_ids)
+            and (kept.card_ids or self.can_be_met(pending[kept.job_id].job))
+        )
+
+    def can_be_met(self, job: JobRequest) -> bool:
+        """Return whether cards that are kept for a job would ever be enough, as things are.
+
+        While others have a right to them they are not, and who borrows meanwhile is in nobody's
+        way: what is kept for a borrower is kept from other borrowers, never from their owners.
+        """
+        return job.queue in self.queues and self.claims.leave_room_for(job)
+
+    @property
+    def borrowers(self) -> frozenset[str]:
+        """The jobs that cards are kept for and that would borrow."""
+        held = self.ledger.held_by_queue
+        return frozenset(
+            job.job_id
+            for job in (wanted.pending.job for wanted in self.wanted if not wanted.is_fixed)
+            if not is_guaranteed(self.queues[job.queue], held.get(job.queue, 0.0) + job.gpus)
         )
 
     def in_order(self) -> Iterator[PendingJob]:
@@ -153,9 +175,19 @@ class Turns:
         after = self.ledger.held_by_queue.get(queue.name, 0.0) + pending.job.gpus
         if is_guaranteed(queue, after):
             return False
-        waiting_queues = {one.job.queue for one in self.view.pending} - {queue.name}
-        others = (self.queues[name] for name in waiting_queues if name in self.queues)
-        return any(q.cohort == queue.cohort and q.reclaims is not Whom.NEVER for q in others)
+        return any(
+            other.cohort == queue.cohort
+            and other.reclaims is not Whom.NEVER
+            and is_guaranteed(other, job.gpus)
+            for job, other in self._of_others(queue)
+        )
+
+    def _of_others(self, queue: Queue) -> Iterator[tuple[JobRequest, Queue]]:
+        """Yield the pending jobs of other queues."""
+        for one in self.view.pending:
+            other = self.queues.get(one.job.queue)
+            if other is not None and other.name != queue.name:
+                yield one.job, other
 
     @cached_property
     def freeing(self) -> set[str]:

@@ -30,6 +30,7 @@ from scheduler_client.replay.trace import Floats
 GPU_MODEL = "card"
 COHORT = "all"
 DAY_S = 86_400.0
+CYCLE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ class LivePolicy:
         Of the usage history.
     name : str, optional
         By default that of the policy, after ``live_``.
+    looks_after_s : tuple of float
+        So long after anything was started, evicted or reserved the policy is asked again, as the
+        loop asks it every second (s): by what has changed it may find more, and a grace may end.
     """
 
     def __init__(
@@ -96,9 +100,11 @@ class LivePolicy:
         forecasts: PairForecasts,
         half_life_s: float = DAY_S,
         name: str | None = None,
+        looks_after_s: tuple[float, ...] = (CYCLE_S,),
     ) -> None:
         self.name = name or f"live_{policy.name}"
         self._policy, self._forecasts, self._half_life_s = policy, forecasts, half_life_s
+        self._looks_after_s = looks_after_s
         self._by_workload = [forecasts.forecast(w) for w in range(len(forecasts.names))]
 
     def begin(self, simulation: Simulation) -> None:
@@ -150,13 +156,19 @@ class LivePolicy:
         if not self._pending:
             return
         decision = self._policy.decide(self._view(), self._predictions())
+        has_changed = (
+            decision.admissions or decision.evictions or self._kept != decision.reservations
+        )
         self._kept = decision.reservations
         for admission in decision.admissions:
             self._start(self._index[admission.job_id], admission.card_ids)
         for eviction in decision.evictions:
             self._evict(eviction)
         if decision.evictions:
-            self._simulation.wake(self._simulation.now)  # as the loop's next cycle
+            self._simulation.wake(self._simulation.now)  # here victims leave at once
+        if has_changed and self._pending:
+            for after_s in self._looks_after_s:
+                self._simulation.wake(self._simulation.now + after_s)
 
     def _evict(self, eviction: Eviction) -> None:
         simulation = self._simulation

@@ -1,0 +1,67 @@
+"""What queues may claim of their nominal quotas now, and what that leaves for a borrower."""
+
+from collections import Counter
+
+from data.domain import JobRequest
+from scheduler_client.policy.ledger import Ledger
+from scheduler_client.policy.quota import SLACK_GPUS, is_guaranteed, unlent_gpus
+from scheduler_client.policy.view import ClusterView, Queue
+
+
+class Claims:
+    """The GPUs that every queue has a right to now: what it holds and asks for, up to its quota.
+
+    A gang that is larger than its queue's nominal quota claims nothing: it can only borrow.
+
+    Parameters
+    ----------
+    view : ClusterView
+    ledger : Ledger
+        What is held; it moves on with each admission.
+
+    Examples
+    --------
+    >>> from scheduler_client.policy.view import PendingJob
+    >>> queues = Queue("a", 2.0, "all"), Queue("b", 2.0, "all")
+    >>> small, gang = (JobRequest(f"{n}", "ada", "a", "bert", 0.0, gpus=n) for n in (1, 3))
+    >>> view = ClusterView(0.0, (), (PendingJob(small),), queues=queues)
+    >>> Claims(view, Ledger(view)).leave_room_for(gang)
+    True
+    >>> theirs = JobRequest("b", "bob", "b", "bert", 0.0, gpus=2)
+    >>> view = ClusterView(0.0, (), (PendingJob(small), PendingJob(theirs)), queues=queues)
+    >>> Claims(view, Ledger(view)).leave_room_for(gang)
+    False
+    """
+
+    def __init__(self, view: ClusterView, ledger: Ledger) -> None:
+        self._queues, self._ledger = {queue.name: queue for queue in view.queues}, ledger
+        asked = Counter[str]()
+        for pending in view.pending:
+            job, queue = pending.job, self._queues.get(pending.job.queue)
+            if queue is not None and not queue.is_held and is_guaranteed(queue, job.gpus):
+                asked[queue.name] += job.gpus
+        self._claimed = {
+            queue.name: min(queue.nominal_quota_gpus, self._held(queue) + asked[queue.name])
+            for queue in view.queues
+        }
+
+    def leave_room_for(self, job: JobRequest) -> bool:
+        """Return whether a job could start beside all that others have a right to.
+
+        Within its queue's nominal quota it has a right itself.
+        """
+        queue = self._queues[job.queue]
+        after = self._held(queue) + job.gpus
+        if queue.cohort is None or is_guaranteed(queue, after):
+            return True
+        cohort = [other for other in self._queues.values() if other.cohort == queue.cohort]
+        claimed = sum(
+            max(unlent_gpus(other), self._claimed[other.name])
+            for other in cohort
+            if other.name != queue.name
+        )
+        quota = sum(other.nominal_quota_gpus for other in cohort)
+        return after + claimed <= quota + SLACK_GPUS
+
+    def _held(self, queue: Queue) -> float:
+        return self._ledger.held_by_queue.get(queue.name, 0.0)
