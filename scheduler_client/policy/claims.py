@@ -5,13 +5,14 @@ from collections import Counter
 from data.domain import JobRequest
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.quota import SLACK_GPUS, is_guaranteed, unlent_gpus
-from scheduler_client.policy.view import ClusterView, Queue
+from scheduler_client.policy.view import ClusterView, Queue, Whom
 
 
 class Claims:
     """The GPUs that every queue has a right to now: what it holds and asks for, up to its quota.
 
-    A gang that is larger than its queue's nominal quota claims nothing: it can only borrow.
+    A gang that is larger than its queue's nominal quota claims nothing: it can only borrow. Nor
+    does a queue that takes nothing back.
 
     Parameters
     ----------
@@ -22,7 +23,7 @@ class Claims:
     Examples
     --------
     >>> from scheduler_client.policy.view import PendingJob
-    >>> queues = Queue("a", 2.0, "all"), Queue("b", 2.0, "all")
+    >>> queues = tuple(Queue(name, 2.0, "all", reclaims=Whom.ANY) for name in "ab")
     >>> small, gang = (JobRequest(f"{n}", "ada", "a", "bert", 0.0, gpus=n) for n in (1, 3))
     >>> view = ClusterView(0.0, (), (PendingJob(small),), queues=queues)
     >>> Claims(view, Ledger(view)).leave_room_for(gang)
@@ -43,25 +44,24 @@ class Claims:
         self._claimed = {
             queue.name: min(queue.nominal_quota_gpus, self._held(queue) + asked[queue.name])
             for queue in view.queues
+            if queue.reclaims is not Whom.NEVER
         }
 
     def leave_room_for(self, job: JobRequest) -> bool:
         """Return whether a job could start beside all that others have a right to.
 
-        Within its queue's nominal quota it has a right itself.
+        Once its own queue's jobs have ended; within its nominal quota it has a right itself.
         """
         queue = self._queues[job.queue]
-        after = self._held(queue) + job.gpus
-        if queue.cohort is None or is_guaranteed(queue, after):
+        if queue.cohort is None or is_guaranteed(queue, job.gpus):
             return True
         cohort = [other for other in self._queues.values() if other.cohort == queue.cohort]
         claimed = sum(
-            max(unlent_gpus(other), self._claimed[other.name])
+            max(unlent_gpus(other), self._claimed.get(other.name, 0.0))
             for other in cohort
             if other.name != queue.name
         )
-        quota = sum(other.nominal_quota_gpus for other in cohort)
-        return after + claimed <= quota + SLACK_GPUS
+        return job.gpus + claimed <= sum(q.nominal_quota_gpus for q in cohort) + SLACK_GPUS
 
     def _held(self, queue: Queue) -> float:
         return self._ledger.held_by_queue.get(queue.name, 0.0)

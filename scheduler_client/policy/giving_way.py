@@ -145,7 +145,7 @@ def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
         for job in field.running.values()
         if test(job) and job.job_id not in spared and not field.history.is_worn(job.job_id)
     }
-    return Rights(ground, field, victims) if victims else None
+    return Rights(ground, field, victims) if victims or field.is_last_resort else None
 
 
 def _reclaims(search: Search, field: Field, queue: Queue) -> _Test | None:

@@ -87,7 +87,9 @@ class Turns:
         While others have a right to them they are not, and who borrows meanwhile is in nobody's
         way: what is kept for a borrower is kept from other borrowers, never from their owners.
         """
-        return job.queue in self.queues and self.claims.leave_room_for(job)
+        if job.queue not in self.queues or not self.ledger.book.could_ever_hold(job.queue, job.gpus):
+            return False
+        return self.claims.leave_room_for(job)
 
     @property
     def borrowers(self) -> frozenset[str]:

@@ -208,9 +208,11 @@ def test_a_job_that_was_evicted_too_often_borrows_only_what_nobody_waits_for(sit
     site.run("a", "gpu0")
     site.run("b", "gpu1")
     assert decide(site.view(job, evictions=worn), {}, RULES).admissions
-    rivals = (mine(a_pending, "1", gpus=4), job)
+    rivals = (mine(a_pending, "1", gpus=2), job)
     decision = decide(site.view(*rivals, evictions=worn), {}, RULES)
     assert {w.job_id: w.reason for w in decision.waiting}["worn"] is Reason.QUOTA
+    no_rivals = (mine(a_pending, "1", gpus=4), job)  # more than its quota: it can only borrow
+    assert decide(site.view(*no_rivals, evictions=worn), {}, RULES).admissions
 
 
 def test_silence_about_checkpoints_does_not_pay(full, a_pending):
