@@ -78,7 +78,28 @@ def measured_signals(memory_runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Sign
     runs = ok.dropna(subset=names).reset_index(drop=True) if names else ok.iloc[:0]
     if len(runs) < MIN_RUNS:
         raise SettingError(f"found {len(runs)} runs with signals, wanted {MIN_RUNS} or more")
-    return runs, [_signal(name, runs[name].to_numpy(np.float64)) for name in names]
+    return runs, [learnt_signal(name, runs[name]) for name in names]
+
+
+def learnt_signal(name: str, measured: "pd.Series[float]") -> Signal:
+    """Return how a signal is learnt: what is no ratio as a logarithm, divided by its spread.
+
+    Parameters
+    ----------
+    name : str
+        Of ``data.domain.PROFILE_COLUMNS``.
+    measured : Series of float64
+        In the signal's unit, of the runs that are learnt and of no other.
+
+    Examples
+    --------
+    >>> learnt_signal("sm_active_mean", pd.Series([0.25, 0.75]))
+    Signal(name='sm_active_mean', scale=0.25, is_log=False, by_trees=False)
+    """
+    is_log = name.rsplit("_", 1)[0] not in RATIO_SIGNALS
+    values = measured.to_numpy(np.float64)
+    spread = float(np.std(np.log1p(values) if is_log else values))
+    return Signal(name, spread if spread > TINY else 1.0, is_log)
 
 
 def uncalibrated_demand_bundle(
@@ -145,9 +166,3 @@ def scaled_residuals(rows: pd.DataFrame, signal: Signal) -> Floats:
     if signal.is_log:
         sides = [np.log1p(side) for side in sides]
     return np.asarray((sides[0] - sides[1]) / signal.scale, dtype=np.float64)
-
-
-def _signal(name: str, values: Floats) -> Signal:
-    is_log = name.rsplit("_", 1)[0] not in RATIO_SIGNALS
-    spread = float(np.std(np.log1p(values) if is_log else values))
-    return Signal(name, spread if spread > TINY else 1.0, is_log)
