@@ -27,6 +27,7 @@ from pipelines.demand.calibration import REACHES, thirds_apart
 from pipelines.demand.fit import (
     DemandOptions,
     held_out_demand,
+    learnt_signals,
     measured_signals,
     scaled_residuals,
     uncalibrated_demand_bundle,
@@ -90,7 +91,7 @@ RULES: Mapping[str, Rule] = {
 class Told:
     """What is known of n models of a family that was not learnt, and of k signals.
 
-    All in standard deviations of each signal over what was learnt.
+    All in standard deviations of each signal.
 
     Attributes
     ----------
@@ -182,14 +183,18 @@ def told_of(learnt: pd.DataFrame, asked: pd.DataFrame, signals: Sequence[Signal]
     learnt, asked = learnt.assign(family="learnt"), asked.assign(family="asked")
     folds = memory_configuration_folds(learnt, OPTIONS.folds, SEED)
     errors, spreads, in_domain = _held_out(learnt, folds, signals)
-    bundle = uncalibrated_demand_bundle(learnt, signals, OPTIONS, SEED)
+    own = learnt_signals(signals, learnt)
+    bundle = uncalibrated_demand_bundle(learnt, own, OPTIONS, SEED)
+    trees = demand_spreads(bundle, asked) * [
+        each.scale / one.scale for each, one in zip(own, signals, strict=True)
+    ]
     rows = demand_features(asked, bundle.spec.features, pd.Series(data=True, index=asked.index))
     beyond = outside_factor((errors / spreads).ravel(), in_domain.ravel())
     widen = np.where(inside(bundle.spec, rows), 1.0, beyond)[:, None]
     told = demand_estimates_of_rows(bundle, asked)
     reaches = {
         KNOWN: _quantiles(errors)[:, None] * widen,
-        TREES: _quantiles(errors / spreads)[:, None] * demand_spreads(bundle, asked) * widen,
+        TREES: _quantiles(errors / spreads)[:, None] * trees * widen,
         FIFTHS: _quantiles(_stranger_errors(learnt, _fifths(learnt), signals)),
         THIRDS: _quantiles(_stranger_errors(learnt, thirds_apart(learnt), signals)),
     }

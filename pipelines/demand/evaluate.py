@@ -6,7 +6,7 @@ import pandas as pd
 
 from data.errors import SettingError
 from pipelines.demand.calibration import calibrated_demand_bundle
-from pipelines.demand.fit import DemandOptions, learnt_signal, measured_signals
+from pipelines.demand.fit import DemandOptions, learnt_signals, measured_signals
 from pipelines.demand.metrics import demand_rows, named_with_unit
 from pipelines.judged import GIVEN, Judged, Keep, checked_splits, dropped, given_fold
 from pipelines.progress import progress
@@ -97,8 +97,7 @@ def _answers(
 ) -> dict[str, pd.DataFrame]:
     train, asked = runs.iloc[fold.train].reset_index(drop=True), runs.iloc[fold.test]
     # The spread that each signal is divided by is of what is learnt alone.
-    own = [learnt_signal(signal.name, train[signal.name]) for signal in signals]
-    bundle, _ = calibrated_demand_bundle(train, own, options, seed)
+    bundle, _ = calibrated_demand_bundle(train, learnt_signals(signals, train), options, seed)
     return {
         name: estimates.assign(observed=asked[name], fold=fold.name).set_axis(fold.test)
         for name, estimates in demand_estimates_of_rows(bundle, asked).items()

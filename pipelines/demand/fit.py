@@ -78,28 +78,26 @@ def measured_signals(memory_runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Sign
     runs = ok.dropna(subset=names).reset_index(drop=True) if names else ok.iloc[:0]
     if len(runs) < MIN_RUNS:
         raise SettingError(f"found {len(runs)} runs with signals, wanted {MIN_RUNS} or more")
-    return runs, [learnt_signal(name, runs[name]) for name in names]
+    return runs, [_signal(name, runs[name].to_numpy(np.float64)) for name in names]
 
 
-def learnt_signal(name: str, measured: "pd.Series[float]") -> Signal:
-    """Return how a signal is learnt: what is no ratio as a logarithm, divided by its spread.
+def learnt_signals(signals: Sequence[Signal], runs: pd.DataFrame) -> list[Signal]:
+    """Return signals on the scale of the runs that are learnt: divided by their spread there.
 
     Parameters
     ----------
-    name : str
-        Of ``data.domain.PROFILE_COLUMNS``.
-    measured : Series of float64
-        In the signal's unit, of the runs that are learnt and of no other.
+    signals : sequence of Signal
+        On whatever scale.
+    runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+        In which each was measured; those that are held out must not be among them.
 
     Examples
     --------
-    >>> learnt_signal("sm_active_mean", pd.Series([0.25, 0.75]))
-    Signal(name='sm_active_mean', scale=0.25, is_log=False, by_trees=False)
+    >>> one = Signal("sm_active_mean", 9.0, is_log=False)
+    >>> learnt_signals([one], pd.DataFrame({"sm_active_mean": [0.25, 0.75]}))[0].scale
+    0.25
     """
-    is_log = name.rsplit("_", 1)[0] not in RATIO_SIGNALS
-    values = measured.to_numpy(np.float64)
-    spread = float(np.std(np.log1p(values) if is_log else values))
-    return Signal(name, spread if spread > TINY else 1.0, is_log)
+    return [_signal(one.name, runs[one.name].to_numpy(np.float64)) for one in signals]
 
 
 def uncalibrated_demand_bundle(
@@ -143,15 +141,17 @@ def held_out_demand(
     -------
     dict of signal to DataFrame, indexed by position in `runs`
         ``value`` (the signal's unit), ``in_domain``, ``spread`` (by what the trees differ, on
-        the scale that the forest learns), ``fold`` and ``observed`` (as measured).
+        the scale of `signals`), ``fold`` and ``observed`` (as measured).
     """
     parts: dict[str, list[pd.DataFrame]] = {signal.name: [] for signal in signals}
     for fold in folds:
-        bundle = uncalibrated_demand_bundle(runs.iloc[fold.train], signals, options, seed)
-        asked = runs.iloc[fold.test]
+        learnt, asked = runs.iloc[fold.train], runs.iloc[fold.test]
+        own = learnt_signals(signals, learnt)
+        bundle = uncalibrated_demand_bundle(learnt, own, options, seed)
+        units = [one.scale / each.scale for one, each in zip(own, signals, strict=True)]
         told = zip(
             demand_estimates_of_rows(bundle, asked).items(),
-            demand_spreads(bundle, asked).T,
+            (demand_spreads(bundle, asked) * units).T,
             strict=True,
         )
         for (name, estimates), spread in told:
@@ -166,3 +166,9 @@ def scaled_residuals(rows: pd.DataFrame, signal: Signal) -> Floats:
     if signal.is_log:
         sides = [np.log1p(side) for side in sides]
     return np.asarray((sides[0] - sides[1]) / signal.scale, dtype=np.float64)
+
+
+def _signal(name: str, values: Floats) -> Signal:
+    is_log = name.rsplit("_", 1)[0] not in RATIO_SIGNALS
+    spread = float(np.std(np.log1p(values) if is_log else values))
+    return Signal(name, spread if spread > TINY else 1.0, is_log)

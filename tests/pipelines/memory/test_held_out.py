@@ -7,7 +7,7 @@ import pytest
 from data.domain import PROFILE_COLUMNS
 from data.sample_data import sample_runs
 from pipelines.demand.evaluate import evaluate_demand, evaluate_given_demand
-from pipelines.demand.fit import DemandOptions, measured_signals
+from pipelines.demand.fit import DemandOptions, held_out_demand, measured_signals
 from pipelines.initial_tables import sample_structures
 from pipelines.labelling.from_runs import memory_runs_from_runs, usable
 from pipelines.memory.evaluate import FOLDS, evaluate_given_memory, evaluate_memory
@@ -83,6 +83,18 @@ def test_signals_that_are_held_out_are_told_by_the_other_runs_alone(runs, split,
     given = answers(evaluate_given_demand, others, asked, 0, QUICK)
     assert len(told) == len(given) > 1
     assert all(same(one, other, rows) for one, other in zip(told, given, strict=True))
+
+
+def test_intervals_rest_on_forests_that_knew_no_spread_of_what_they_were_asked(runs):
+    [fold, *_] = memory_family_folds(runs, 20, 0)
+    told = []
+    for measured in (runs, with_other_outcomes(runs, fold.test)):
+        signals = measured_signals(measured)[1]
+        found = held_out_demand(measured, signals, [fold], QUICK, 0)
+        told.append(np.array([found[one.name]["value"] for one in signals]))
+        told.append(np.array([found[one.name]["spread"] * one.scale for one in signals]))
+    assert np.array_equal(told[0], told[2])
+    assert np.allclose(told[1], told[3], rtol=1e-12)
 
 
 def test_signal_that_most_runs_lack_is_learnt_in_no_fold(runs):
