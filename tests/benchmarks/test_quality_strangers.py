@@ -3,7 +3,22 @@
 import numpy as np
 import pytest
 
-from benchmarks.quality_strangers import FIFTHS, KNOWN, RULES, SERVED, THIRDS, TREES, Rule, Told
+from benchmarks import quality_strangers
+from benchmarks.quality_strangers import (
+    FIFTHS,
+    KNOWN,
+    RULES,
+    SERVED,
+    THIRDS,
+    TREES,
+    Rule,
+    Told,
+    told_of,
+)
+from data.sample_data import sample_runs
+from pipelines.demand.fit import DemandOptions, measured_signals
+from pipelines.initial_tables import sample_structures
+from pipelines.labelling.from_runs import memory_runs_from_runs
 
 TOLD = Told(  # one signal of two models
     value=np.zeros((2, 1)),
@@ -41,3 +56,16 @@ def test_ends_lie_where_the_signal_can_be():
 
 def test_what_is_served_is_part_of_what_is_compared():
     assert set(SERVED) < set(RULES)
+
+
+def test_what_is_told_of_models_needs_nothing_that_they_measured(monkeypatch):
+    monkeypatch.setattr(quality_strangers, "OPTIONS", DemandOptions(trees=2, folds=2))
+    runs, signals = measured_signals(memory_runs_from_runs(sample_runs(), sample_structures()))
+    few, names = signals[:2], [each.name for each in signals]
+    depth = 1.0 + runs["configuration"].factorize()[0]  # the only amount that is known
+    runs = runs.assign(depth=depth, activations=np.nan, multiply_adds=np.nan)
+    learnt, asked = (runs[runs["family"] == name] for name in ("convolution", "mlp"))
+    told = told_of(learnt.reset_index(drop=True), asked, few)
+    blind = told_of(learnt.reset_index(drop=True), asked.drop(columns=names), few)
+    for rule in RULES.values():
+        assert np.array_equal(told.ends(rule), blind.ends(rule))
