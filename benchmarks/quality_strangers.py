@@ -13,9 +13,8 @@ chosen before any is asked.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +22,12 @@ import pandas as pd
 
 from data.importers import gpumemnet
 from features.structure import COMPUTE_COLUMNS, structure_features
-from pipelines.conformal import (
-    interval_scores,
-    outside_factor,
-    residual_quantiles,
-)
+from pipelines.conformal import interval_scores, outside_factor, residual_quantiles
 from pipelines.demand.calibration import REACHES, thirds_apart
 from pipelines.demand.fit import (
     DemandOptions,
     held_out_demand,
+    learnt_signals,
     measured_signals,
     scaled_residuals,
     uncalibrated_demand_bundle,
@@ -48,120 +44,78 @@ from serving.inference.demand import (
 
 SEED = 7
 OPTIONS = DemandOptions()
-FIFTHS = 5
+PARTS = 5
 CHOSEN = "chosen for both"
 
-Quantiles = tuple[float, float]
+KNOWN, TREES = "configurations", "configurations in what the trees differ by"
+FIFTHS, THIRDS = "fifths", "thirds apart"
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What one family tells of a signal, all in standard deviations of the signal.
+class Rule:
+    """Some errors so many times, around what is told; with `ranged`, the learnt range besides.
 
-    Attributes
-    ----------
-    known, trees : array of shape (n,)
-        Errors of held-out configurations, and by what the trees differed about each.
-    fifths, thirds : array
-        Errors of fifths that the other four tell of, and of thirds that the third at the other
-        end tells of, by each amount of computation.
-    ends : tuple of float
-        Between which nine tenths of the learnt runs lie.
+    Errors are of held-out configurations (`KNOWN`; `TREES`: in what the trees differ by), of fifths
+    that the other four tell of, or of thirds that the third at the other end tells of.
     """
 
-    known: Floats
-    trees: Floats
-    fifths: Floats
-    thirds: Floats
-    ends: Quantiles
+    times: float = 0.0
+    errors: str = KNOWN
+    ranged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is told of a signal of n models, in standard deviations of the signal.
-
-    Attributes
-    ----------
-    value, trees, widen : array of shape (n,)
-        The answer, by what the trees differ, and how much wider the model makes an interval of
-        what lies beyond the ranges that it learnt.
-    """
-
-    value: Floats
-    trees: Floats
-    widen: Floats
+def multiples(errors: str, *times: float) -> dict[str, Rule]:
+    """Return rules by name."""
+    return {f"{each:.0f} times the errors of {errors}": Rule(each, errors) for each in times}
 
 
-Ends = tuple[Floats, Floats]
-Rule = Callable[[Learnt, Asked], Ends]
-
-
-def by_known(times: float) -> Rule:
-    """Return the rule of errors of held-out configurations, `times` as wide."""
-
-    def rule(learnt: Learnt, asked: Asked) -> Ends:
-        low, high = (times * end * asked.widen for end in residual_quantiles(learnt.known))
-        return asked.value + low, asked.value + high
-
-    return rule
-
-
-def by_trees(times: float) -> Rule:
-    """Return the rule of the same errors in what the trees differ by, `times` as wide."""
-
-    def rule(learnt: Learnt, asked: Asked) -> Ends:
-        units = times * asked.trees * asked.widen
-        low, high = residual_quantiles(learnt.known / learnt.trees)
-        return asked.value + low * units, asked.value + high * units
-
-    return rule
-
-
-def by_strangers(errors: Callable[[Learnt], Floats], times: float = 1.0) -> Rule:
-    """Return the rule of errors about parts that were held out as strangers, `times` as wide."""
-
-    def rule(learnt: Learnt, asked: Asked) -> Ends:
-        low, high = (times * end for end in residual_quantiles(errors(learnt)))
-        return asked.value + low, asked.value + high
-
-    return rule
-
-
-def by_range(learnt: Learnt, asked: Asked) -> Ends:
-    """Return between what nine tenths of the learnt runs lie."""
-    return np.full_like(asked.value, learnt.ends[0]), np.full_like(asked.value, learnt.ends[1])
-
-
-def wider(first: Rule, second: Rule) -> Rule:
-    """Return the rule whose ends are the outer ones of two rules."""
-
-    def rule(learnt: Learnt, asked: Asked) -> Ends:
-        one, other = first(learnt, asked), second(learnt, asked)
-        return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
-
-    return rule
-
-
-BY_FIFTHS = partial(by_strangers, lambda learnt: learnt.fifths)
-BY_THIRDS = partial(by_strangers, lambda learnt: learnt.thirds)
 SERVED: Mapping[str, Rule] = {
-    f"{reach.times:.0f} times the errors of configurations"
-    + (" in what the trees differ by" if reach.by_trees else ""): (
-        by_trees if reach.by_trees else by_known
-    )(reach.times)
+    name: rule
     for reach in REACHES
+    for name, rule in multiples(TREES if reach.by_trees else KNOWN, reach.times).items()
 }
 RULES: Mapping[str, Rule] = {
     **SERVED,
-    **{f"{times:.0f} times the errors of configurations": by_known(times) for times in (1, 2, 32)},
-    "learnt range": by_range,
-    "learnt range or 4 times the errors (shipped before)": wider(by_range, by_known(4.0)),
-    "learnt range or 8 times the errors": wider(by_range, by_known(8.0)),
-    **{f"{times} times the errors of fifths": BY_FIFTHS(times) for times in (1, 2, 4)},
-    "learnt range or errors of fifths": wider(by_range, BY_FIFTHS(1.0)),
-    **{f"{times} times the errors of thirds apart": BY_THIRDS(times) for times in (1, 2, 4)},
-    "learnt range or errors of thirds apart": wider(by_range, BY_THIRDS(1.0)),
+    **multiples(KNOWN, 1, 2, 32),
+    "learnt range": Rule(ranged=True),
+    "learnt range or 4 times the errors (shipped before)": Rule(4.0, ranged=True),
+    "learnt range or 8 times the errors": Rule(8.0, ranged=True),
+    **multiples(FIFTHS, 1, 2, 4),
+    "learnt range or errors of fifths": Rule(1.0, FIFTHS, ranged=True),
+    **multiples(THIRDS, 1, 2, 4),
+    "learnt range or errors of thirds apart": Rule(1.0, THIRDS, ranged=True),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of n models of a family that was not learnt, and of k signals.
+
+    All in standard deviations of each signal.
+
+    Attributes
+    ----------
+    value : array of shape (n, k)
+    most : array of shape (k,)
+        Where each signal ends.
+    reaches : dict of errors to array of shape (2, k) or (2, n, k)
+        Between which nine tenths of them lie, as far as they reach about each model.
+    learnt : array of shape (2, k)
+        Between which nine tenths of the learnt runs lie.
+    """
+
+    value: Floats
+    most: Floats
+    reaches: Mapping[str, Floats]
+    learnt: Floats
+
+    def ends(self, rule: Rule) -> tuple[Floats, Floats]:
+        """Return lower and upper ends around the value, where the signal can be."""
+        low, high = (self.value + rule.times * end for end in self.reaches[rule.errors])
+        if rule.ranged:
+            low, high = np.minimum(low, self.learnt[0]), np.maximum(high, self.learnt[1])
+        low, high = np.minimum(low, self.value), np.maximum(high, self.value)
+        return np.clip(low, 0.0, self.most), np.clip(high, 0.0, self.most)
 
 
 def main() -> None:
@@ -174,9 +128,9 @@ def main() -> None:
     folds = memory_family_folds(runs, len(runs), SEED)
     best, signals = {}, {}
     for fold in folds:
-        known, own = measured_signals(runs.iloc[fold.train])
-        signals[fold.name] = own
-        inner = pd.concat([asked_by(known, trial, own) for trial in thirds_apart(known)])
+        known, signals[fold.name] = measured_signals(runs.iloc[fold.train])
+        trials = thirds_apart(known)
+        inner = pd.concat([judged(known, trial, signals[fold.name]) for trial in trials])
         _print_table(f"inside of {known['family'].iloc[0]}", inner)
         best[fold.name] = str(_scores(inner)[list(SERVED)].idxmin())
         sys.stdout.write(f"chosen: {best[fold.name]}\n")
@@ -185,59 +139,110 @@ def main() -> None:
         return
     outer = []
     for fold in folds:
-        rows = asked_by(runs, fold, signals[fold.name])
+        rows = judged(runs, fold, signals[fold.name])
         outer += [rows, rows[rows["rule"] == best[fold.name]].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
 
 
-def asked_by(runs: pd.DataFrame, fold: Fold, signals: Sequence[Signal]) -> pd.DataFrame:
-    """Return the bounds of each rule for what a fold asks, as a family of which nothing is known.
+def judged(runs: pd.DataFrame, fold: Fold, signals: Sequence[Signal]) -> pd.DataFrame:
+    """Return what each rule holds of what a fold asks, as a family of which nothing is known.
 
     Returns
     -------
     DataFrame
         A row for each asked run, signal and rule: ``trial``, ``signal``, ``rule``, ``family``,
-        ``held`` (bool), ``width`` and ``score``, in standard deviations of the signal.
+        ``held`` (bool) and ``score``, in standard deviations of the signal.
     """
-    learnt = runs.iloc[fold.train].assign(family="learnt").reset_index(drop=True)
-    asked = runs.iloc[fold.test].assign(family="asked")
-    facts = {"trial": fold.name, "family": runs["family"].iloc[fold.test].to_numpy(dtype=str)}
-    told, widest = learnt_of(learnt, signals)
+    asked = runs.iloc[fold.test]
+    told = told_of(runs.iloc[fold.train].reset_index(drop=True), asked, signals)
+    observed = scaled_signals(asked, signals)
+    facts = {
+        "trial": fold.name,
+        "family": np.repeat(asked["family"].to_numpy(dtype=str), len(signals)),
+        "signal": np.tile([signal.name for signal in signals], len(asked)),
+    }
     parts = []
-    for (signal, one), of_family in zip(_told(learnt, asked, signals, widest), told, strict=True):
-        observed = scaled_signals(asked, [signal])[:, 0]
-        for name, rule in RULES.items():
-            lower, upper = _bounded(rule(of_family, one), one.value, signal)
-            found = {
-                "signal": signal.name,
-                "rule": name,
-                "held": (observed >= lower) & (observed <= upper),
-                "width": upper - lower,
-                "score": interval_scores(lower, upper, observed),
-            }
-            parts.append(pd.DataFrame({**facts, **found}))
+    for name, rule in RULES.items():
+        lower, upper = told.ends(rule)
+        held = (observed >= lower) & (observed <= upper)
+        score = interval_scores(lower, upper, observed)
+        found = {"rule": name, "held": held.ravel(), "score": score.ravel()}
+        parts.append(pd.DataFrame({**facts, **found}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _told(
-    learnt: pd.DataFrame, asked: pd.DataFrame, signals: Sequence[Signal], widest: float
-) -> Iterator[tuple[Signal, Asked]]:
-    """Yield what the model tells of each signal."""
-    bundle = uncalibrated_demand_bundle(learnt, signals, OPTIONS, SEED)
-    strange = pd.Series(data=True, index=asked.index)
-    rows = demand_features(asked, bundle.spec.features, strange)
-    widen = np.where(inside(bundle.spec, rows), 1.0, widest)
-    estimates, trees = demand_estimates_of_rows(bundle, asked), demand_spreads(bundle, asked)
-    for at, signal in enumerate(signals):
-        values = pd.DataFrame({signal.name: estimates[signal.name]["value"]})
-        yield signal, Asked(scaled_signals(values, [signal])[:, 0], trees[:, at], widen)
+def told_of(learnt: pd.DataFrame, asked: pd.DataFrame, signals: Sequence[Signal]) -> Told:
+    """Return what runs of one family tell of models of another.
+
+    Parameters
+    ----------
+    learnt, asked : DataFrame, ``data.schemas.MEMORY_RUNS``
+        Whatever their families, those of `learnt` count as one, and of `asked` as another.
+    signals : sequence of Signal
+    """
+    learnt, asked = learnt.assign(family="learnt"), asked.assign(family="asked")
+    folds = memory_configuration_folds(learnt, OPTIONS.folds, SEED)
+    errors, spreads, in_domain = _held_out(learnt, folds, signals)
+    own = learnt_signals(signals, learnt)
+    bundle = uncalibrated_demand_bundle(learnt, own, OPTIONS, SEED)
+    trees = demand_spreads(bundle, asked) * [
+        each.scale / one.scale for each, one in zip(own, signals, strict=True)
+    ]
+    rows = demand_features(asked, bundle.spec.features, pd.Series(data=True, index=asked.index))
+    beyond = outside_factor((errors / spreads).ravel(), in_domain.ravel())
+    widen = np.where(inside(bundle.spec, rows), 1.0, beyond)[:, None]
+    told = demand_estimates_of_rows(bundle, asked)
+    reaches = {
+        KNOWN: _quantiles(errors)[:, None] * widen,
+        TREES: _quantiles(errors / spreads)[:, None] * trees * widen,
+        FIFTHS: _quantiles(_stranger_errors(learnt, _fifths(learnt), signals)),
+        THIRDS: _quantiles(_stranger_errors(learnt, thirds_apart(learnt), signals)),
+    }
+    return Told(
+        scaled_signals(pd.DataFrame({name: told[name]["value"] for name in told}), signals),
+        np.array([np.inf if each.is_log else 1 / each.scale for each in signals]),
+        reaches,
+        _quantiles(scaled_signals(learnt, signals)),
+    )
 
 
-def _bounded(ends: Ends, value: Floats, signal: Signal) -> Ends:
-    """Return ends around the value, where the signal can be."""
-    most = np.inf if signal.is_log else 1 / signal.scale
-    lower, upper = np.minimum(ends[0], value), np.maximum(ends[1], value)
-    return np.clip(lower, 0.0, most), np.clip(upper, 0.0, most)
+def _held_out(
+    runs: pd.DataFrame, folds: Sequence[Fold], signals: Sequence[Signal]
+) -> tuple[Floats, Floats, np.ndarray]:
+    """Return errors of held-out runs, what trees differ by and whether runs are inside: (n, k)."""
+    found = held_out_demand(runs, signals, folds, OPTIONS, SEED)
+    rows = [found[signal.name] for signal in signals]
+    errors = [scaled_residuals(each, one) for each, one in zip(rows, signals, strict=True)]
+    spreads = np.column_stack([each["spread"].to_numpy(np.float64) for each in rows])
+    in_domain = np.column_stack([each["in_domain"].to_numpy(np.bool_) for each in rows])
+    return np.column_stack(errors), spreads, in_domain
+
+
+def _stranger_errors(
+    runs: pd.DataFrame, folds: Iterable[Fold], signals: Sequence[Signal]
+) -> Floats:
+    """Return the errors about parts of one family, each asked as if another."""
+    parts = []
+    for fold in folds:
+        named = runs.assign(family=np.where(np.isin(np.arange(len(runs)), fold.test), "b", "a"))
+        parts.append(_held_out(named, [fold], signals)[0])
+    return np.concatenate(parts)
+
+
+def _quantiles(columns: Floats) -> Floats:
+    """Return between what nine tenths of each column lie, shape (2, k)."""
+    return np.transpose([residual_quantiles(column) for column in columns.T])
+
+
+def _fifths(runs: pd.DataFrame) -> Iterator[Fold]:
+    """Yield each fifth by each amount of computation, asked of the other four."""
+    ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
+    for name in ranks:
+        fifth = np.ceil(ranks[name].to_numpy(np.float64) * PARTS)
+        for at in range(1, PARTS + 1):
+            fold = Fold(f"{name} {at}", np.flatnonzero(fifth != at), np.flatnonzero(fifth == at))
+            if len(fold.train) and len(fold.test):
+                yield fold
 
 
 def _scores(found: pd.DataFrame) -> pd.Series:
@@ -256,54 +261,6 @@ def _print_table(title: str, found: pd.DataFrame) -> None:
             told.append(f"{of_signal['held'].mean():.3f} / {each.min():.3f}")
         sys.stdout.write(f"{scores[name]:.3f}; {', '.join(told)}  {name}\n")
     sys.stdout.flush()
-
-
-def learnt_of(runs: pd.DataFrame, signals: Sequence[Signal]) -> tuple[list[Learnt], float]:
-    """Return what one family tells of each signal, and how much wider its outside is.
-
-    Parameters
-    ----------
-    runs : DataFrame, ``data.schemas.MEMORY_RUNS``
-        Of one family.
-    signals : sequence of Signal
-    """
-    folds = memory_configuration_folds(runs, OPTIONS.folds, SEED)
-    known = held_out_demand(runs, signals, folds, OPTIONS, SEED)
-    rows = pd.concat(known.values())
-    errors = [scaled_residuals(known[signal.name], signal) for signal in signals]
-    trees = [known[signal.name]["spread"].to_numpy(np.float64) for signal in signals]
-    in_units = np.concatenate(errors) / np.concatenate(trees)
-    outside = outside_factor(in_units, rows["in_domain"].to_numpy(np.bool_))
-    fifths, thirds = (_stranger_errors(runs, cut, signals) for cut in (_fifths, thirds_apart))
-    ends = [residual_quantiles(column) for column in scaled_signals(runs, signals).T]
-    return [
-        Learnt(*each) for each in zip(errors, trees, fifths, thirds, ends, strict=True)
-    ], outside
-
-
-def _stranger_errors(
-    runs: pd.DataFrame,
-    cut: Callable[[pd.DataFrame], Iterable[Fold]],
-    signals: Sequence[Signal],
-) -> list[Floats]:
-    """Return the errors about parts of one family, asked as if another, signal by signal."""
-    parts = []
-    for fold in cut(runs):
-        named = runs.assign(family=np.where(np.isin(np.arange(len(runs)), fold.test), "b", "a"))
-        told = held_out_demand(named, signals, [fold], OPTIONS, SEED)
-        parts.append([scaled_residuals(told[signal.name], signal) for signal in signals])
-    return [np.concatenate(each) for each in zip(*parts, strict=True)]
-
-
-def _fifths(runs: pd.DataFrame) -> Iterator[Fold]:
-    """Yield each fifth by each amount of computation, asked of the other four."""
-    ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
-    for name in ranks:
-        fifth = np.ceil(ranks[name].to_numpy(np.float64) * FIFTHS)
-        for at in range(1, FIFTHS + 1):
-            fold = Fold(f"{name} {at}", np.flatnonzero(fifth != at), np.flatnonzero(fifth == at))
-            if len(fold.train) and len(fold.test):
-                yield fold
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pipelines.demand.fit import (
     LEAST_SPREAD,
     DemandOptions,
     held_out_demand,
+    learnt_signals,
     scaled_residuals,
     uncalibrated_demand_bundle,
 )
@@ -140,8 +141,9 @@ def _scores(
     learnt = runs.iloc[fold.train].reset_index(drop=True)
     asked = runs.iloc[fold.test].assign(family=STRANGER)
     folds = memory_configuration_folds(learnt, options.folds, seed)
-    held_out = held_out_demand(learnt, signals, folds, options, seed)
-    bundle = uncalibrated_demand_bundle(learnt, signals, options, seed)
+    own = learnt_signals(signals, learnt)  # as for another family: its spread is not known
+    held_out = held_out_demand(learnt, own, folds, options, seed)
+    bundle = uncalibrated_demand_bundle(learnt, own, options, seed)
     observed, scores = scaled_signals(asked, signals), []
     for reach in REACHES:
         told = demand_estimates_of_rows(_of_single_family(bundle, learnt, held_out, reach), asked)

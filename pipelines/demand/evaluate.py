@@ -6,7 +6,7 @@ import pandas as pd
 
 from data.errors import SettingError
 from pipelines.demand.calibration import calibrated_demand_bundle
-from pipelines.demand.fit import DemandOptions, measured_signals
+from pipelines.demand.fit import DemandOptions, learnt_signals, measured_signals
 from pipelines.demand.metrics import demand_rows, named_with_unit
 from pipelines.judged import GIVEN, Judged, Keep, checked_splits, dropped, given_fold
 from pipelines.progress import progress
@@ -53,7 +53,7 @@ def evaluate_demand(
     for name in splits:
         make = memory_configuration_folds if name == "configuration" else memory_family_folds
         folds = progress(make(runs, FOLDS[name], seed), f"evaluating demand by {name}")
-        parts = [_answers(runs, fold, options, seed) for fold in folds]
+        parts = [_answers(runs, signals, fold, options, seed) for fold in folds]
         joined = _joined(parts)
         _kept(name, joined, runs, signals, keep)
         rows += demand_rows(name, joined, runs["family"])
@@ -86,19 +86,18 @@ def evaluate_given_demand(
     known = [signal for signal in signals if asked[signal.name].notna().all()]
     if not known:
         raise SettingError("found no signal that both sets measured, wanted some")
-    answers = _answers(both, fold, options or DemandOptions(), seed)
+    answers = _answers(both, signals, fold, options or DemandOptions(), seed)
     named = {signal.name: answers[signal.name] for signal in known}
     _kept(GIVEN, named, both, known, keep)
     return demand_rows(GIVEN, named, both["family"])[0]
 
 
 def _answers(
-    runs: pd.DataFrame, fold: Fold, options: DemandOptions, seed: int
+    runs: pd.DataFrame, signals: Sequence[Signal], fold: Fold, options: DemandOptions, seed: int
 ) -> dict[str, pd.DataFrame]:
-    asked = runs.iloc[fold.test]
+    train, asked = runs.iloc[fold.train].reset_index(drop=True), runs.iloc[fold.test]
     # The spread that each signal is divided by is of what is learnt alone.
-    train, signals = measured_signals(runs.iloc[fold.train])
-    bundle, _ = calibrated_demand_bundle(train, signals, options, seed)
+    bundle, _ = calibrated_demand_bundle(train, learnt_signals(signals, train), options, seed)
     return {
         name: estimates.assign(observed=asked[name], fold=fold.name).set_axis(fold.test)
         for name, estimates in demand_estimates_of_rows(bundle, asked).items()

@@ -81,6 +81,25 @@ def measured_signals(memory_runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Sign
     return runs, [_signal(name, runs[name].to_numpy(np.float64)) for name in names]
 
 
+def learnt_signals(signals: Sequence[Signal], runs: pd.DataFrame) -> list[Signal]:
+    """Return signals on the scale of the runs that are learnt: divided by their spread there.
+
+    Parameters
+    ----------
+    signals : sequence of Signal
+        On whatever scale.
+    runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+        In which each was measured; those that are held out must not be among them.
+
+    Examples
+    --------
+    >>> one = Signal("sm_active_mean", 9.0, is_log=False)
+    >>> learnt_signals([one], pd.DataFrame({"sm_active_mean": [0.25, 0.75]}))[0].scale
+    0.25
+    """
+    return [_signal(one.name, runs[one.name].to_numpy(np.float64)) for one in signals]
+
+
 def uncalibrated_demand_bundle(
     runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
 ) -> Bundle:
@@ -122,15 +141,17 @@ def held_out_demand(
     -------
     dict of signal to DataFrame, indexed by position in `runs`
         ``value`` (the signal's unit), ``in_domain``, ``spread`` (by what the trees differ, on
-        the scale that the forest learns), ``fold`` and ``observed`` (as measured).
+        the scale of `signals`), ``fold`` and ``observed`` (as measured).
     """
     parts: dict[str, list[pd.DataFrame]] = {signal.name: [] for signal in signals}
     for fold in folds:
-        bundle = uncalibrated_demand_bundle(runs.iloc[fold.train], signals, options, seed)
-        asked = runs.iloc[fold.test]
+        learnt, asked = runs.iloc[fold.train], runs.iloc[fold.test]
+        own = learnt_signals(signals, learnt)
+        bundle = uncalibrated_demand_bundle(learnt, own, options, seed)
+        units = [one.scale / each.scale for one, each in zip(own, signals, strict=True)]
         told = zip(
             demand_estimates_of_rows(bundle, asked).items(),
-            demand_spreads(bundle, asked).T,
+            (demand_spreads(bundle, asked) * units).T,
             strict=True,
         )
         for (name, estimates), spread in told:

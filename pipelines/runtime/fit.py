@@ -82,10 +82,11 @@ def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTIN
     old, held_out = rows.divided(NEWEST_SHARE)
     held_out = held_out.by_finish_time()
     is_judged = held_out.newest(0.5)
-    facts = _facts(rows.at_start, boosting)
+    # Whether limits are enforced the judged jobs must not tell those that are judged on them.
+    facts, before = (_facts(part.at_start, boosting) for part in (rows, old))
     boosters = boosted(old.at_start, seed, boosting)
     final = boosted(rows.at_start, seed, boosting)
-    raw = [_bundle(booster, old.at_start, {QUANTILES: _flat()}, facts) for booster in boosters]
+    raw = [_bundle(booster, old.at_start, {QUANTILES: _flat()}, before) for booster in boosters]
     early, served = [], []
     for layer, user in enumerate((None, raw[1])):
         told = HeldOut.of(held_out, raw[0], user)
@@ -93,7 +94,7 @@ def fitted_models(rows: JobRows, seed: int, boosting: Boosting = DEFAULT_BOOSTIN
         table = older.table()
         widening = drift(table, told.where(is_judged), COVERAGE)
         newest = told.table(widening)
-        early.append(_bundle(boosters[layer], old.at_start, _tables(table, older, user), facts))
+        early.append(_bundle(boosters[layer], old.at_start, _tables(table, older, user), before))
         noted = {**facts, "drift": f"{widening:.3f}"}
         served.append(_bundle(final[layer], rows.at_start, _tables(newest, told, user), noted))
     return RuntimeModels(served[0], served[1], held_out.where(is_judged), (early[0], early[1]))

@@ -21,8 +21,13 @@ def trace(runtime_s, gpus=None):
     )
 
 
-def order_of_starts(jobs, policy, cards=1):
-    """The jobs in the order in which a policy started them."""
+def replay(jobs, policy, cards=1):
+    """When a policy started each job, and when it ended."""
     simulation = Simulation(jobs, Site(cards, (cards,)), ALONE)
     simulation.run(policy)
-    return np.argsort(simulation.first_start_s, kind="stable").tolist()
+    return np.array(simulation.first_start_s), np.array(simulation.finish_s)
+
+
+def order_of_starts(jobs, policy, cards=1):
+    """The jobs in the order in which a policy started them."""
+    return np.argsort(replay(jobs, policy, cards)[0], kind="stable").tolist()

@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 
 from pipelines.runtime.predicted_first import PredictedFirst
-from tests.pipelines.runtime.replayed import order_of_starts, trace
+from tests.pipelines.runtime.replayed import order_of_starts, replay, trace
 
 
 def first(told_s, like=None, batch=None):
@@ -41,3 +42,21 @@ def test_one_job_of_a_batch_nobody_knows_goes_before_a_somewhat_shorter_single_j
 def test_a_gang_that_does_not_fit_is_passed():
     policy = first([1, 2, 3])
     assert order_of_starts(trace([9, 9, 9], gpus=[1, 2, 1]), policy, cards=2) == [0, 2, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_job_that_has_not_ended_moves_no_start(seed):
+    """Whatever the truth about it is: of a user, a request and a batch with jobs that start."""
+    random = np.random.default_rng(seed)
+    runtime_s, told_s = random.lognormal(4, 2, (2, 120))
+    batch = random.integers(0, 30, 120)
+    gpus = random.integers(1, 4, 120).tolist()
+    start, finish = replay(trace(runtime_s, gpus), first(told_s, batch % 9, batch), cards=4)
+    moment = np.median(start)
+    others = np.where(start < moment, 3.0, random.lognormal(0, 3, 120)) * runtime_s
+    others = np.where(finish < moment, runtime_s, others)
+    again, _ = replay(trace(others, gpus), first(told_s, batch % 9, batch), cards=4)
+    before = start < moment
+    assert np.array_equal(start[before], again[before])
+    assert (again[~before] >= moment).all()
+    assert not np.array_equal(start, again)

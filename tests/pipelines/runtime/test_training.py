@@ -1,8 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.errors import SettingError
 from features.history import RuntimeHistory
+from pipelines.runtime.fit import fitted_models
 from pipelines.runtime.rows import job_rows
 from pipelines.runtime.training import train_runtime
 from serving.inference.runtime import runtime_estimates
@@ -59,3 +61,16 @@ def test_a_large_batch_is_thinned_to_a_few_of_its_jobs(finished_jobs):
     rows = job_rows(same).at_start
     assert len(rows.thinned(3, seed=0)) == 3
     assert len(job_rows(jobs).at_start.thinned(3, seed=0)) == 40
+
+
+def test_what_the_newest_jobs_took_changes_no_answer_about_them(finished_jobs):
+    """Not even that they outlived their limits, which until then no job had."""
+    jobs = finished_jobs(600).assign(limit_s=lambda each: each["runtime_s"] * 1.1)
+    newest = jobs["finish_time"].rank() > 540
+    others = jobs.assign(runtime_s=jobs["runtime_s"].where(~newest, 1e7))
+    others["finish_time"] = others["start_time"] + others["runtime_s"]
+    models = fitted_models(job_rows(jobs), seed=0)
+    early = models.early, fitted_models(job_rows(others), seed=0).early
+    rows = models.judged.at_start.features
+    told, again = (runtime_estimates(*each, rows, np.zeros(len(rows))) for each in early)
+    pd.testing.assert_frame_equal(told, again, check_exact=True)
