@@ -19,7 +19,7 @@ from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.tolerance import ToleranceRule
 from scheduler_client.replay.colocate import Colocate, ColocateRules
 from scheduler_client.replay.eventlog import EventLog
-from scheduler_client.replay.live import LivePolicy, PairForecasts
+from scheduler_client.replay.live import CYCLE_S, LivePolicy, PairForecasts
 from scheduler_client.replay.outcome import Outcome
 from scheduler_client.replay.simulation import ReplayPolicy, Simulation, Site
 from scheduler_client.replay.trace import Trace
@@ -80,13 +80,16 @@ def _colocate(
     return Colocate(beliefs.value, fits, learns=learns, rules=rules)
 
 
-def _live(replay: Replay, policy: Policy, name: str | None = None) -> ReplayPolicy:
+def _live(
+    replay: Replay, policy: Policy, name: str | None = None, grace_s: float | None = None
+) -> ReplayPolicy:
     workloads, beliefs = replay.workloads, replay.beliefs
     memory = workloads.scheduled["gpu_mem_mib_mean"].fillna(CARD_MEM_MIB).round().astype("int64")
     forecasts = PairForecasts(
         workloads.truth.names, beliefs.value, beliefs.upper, tuple(memory), CARD_MEM_MIB
     )
-    return LivePolicy(policy, forecasts, name=name)
+    looks_after_s = (CYCLE_S,) if grace_s is None else (CYCLE_S, grace_s + CYCLE_S)
+    return LivePolicy(policy, forecasts, name=name, looks_after_s=looks_after_s)
 
 
 POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
@@ -106,7 +109,10 @@ POLICIES: Mapping[str, Callable[[Replay], ReplayPolicy]] = {
     "live_exclusive": lambda replay: _live(replay, policy_named("exclusive", PolicyRules())),
     "live_colocate": lambda replay: _live(replay, policy_named("colocate", PolicyRules())),
     "live_attained": lambda replay: _live(
-        replay, policy_named("colocate", ATTAINED), "live_attained"
+        replay,
+        policy_named("colocate", ATTAINED),
+        "live_attained",
+        grace_s=LevelRules().grace_s,
     ),
 }
 """Every policy by its name on the command line."""
