@@ -33,7 +33,9 @@ def evictions_for(waits: Waits, turns: Turns) -> tuple[Eviction, ...]:
     helped = (
         pending
         for pending, waiting_ in waits
-        if waiting_.reason in _HELPED and pending.job.job_id not in turns.freeing
+        if waiting_.reason in _HELPED
+        and pending.job.job_id not in turns.freeing
+        and not turns.kept_quota.refuses(pending, turns.queues[pending.job.queue])
     )
     found = filter(None, map(paper.eviction, helped))
     return tuple(islice(found, rules.most_per_cycle))

@@ -105,3 +105,10 @@ def test_quota_that_comes_free_for_a_gang_is_not_taken_by_its_own_queue(site, ga
     kept = (Reservation("gang", SINCE, ("gpu0", "gpu1", "gpu2"), ("old", "lent")),)
     assert refuses(small, passed(site), gang, kept=kept)
     assert not refuses(small, passed(site), gang, replace(LAB, nominal_quota_gpus=4), kept=kept)
+
+
+def test_who_had_its_reservation_first_is_not_in_the_way_of_one_that_came_later(site, gang, small):
+    view = site.view(gang, small, queues=(LAB, OTHERS), reservations=KEPT)
+    later = replace(view, reservations=(*KEPT, Reservation("small", NOW)))
+    for_small = replace(LAB, nominal_quota_gpus=2)  # the gang can only borrow
+    assert not Turns(later, {}, RULES).kept_quota.refuses(gang, for_small)

@@ -11,7 +11,7 @@ from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.predictions import CardClass, Colocation, JobForecast
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.policy.service_order import ServiceOrder
-from scheduler_client.policy.view import ClusterView, Queue, Whom
+from scheduler_client.policy.view import ClusterView, PastEviction, Queue, Whom
 from tests.scheduler_client.policy.test_preempting import NOW, Site
 
 HOUR_S = 3600.0
@@ -93,6 +93,17 @@ def test_nobody_gives_way_who_started_a_short_while_ago(full, a_pending):
 def test_who_had_as_much_before_it_was_evicted_waits(full, a_pending):
     waits = replace(newcomer(a_pending), attained_gpu_s=9 * HOUR_S)
     assert decide(full.view(waits, queues=queues()), {}, RULES).evictions == ()
+
+
+@pytest.mark.parametrize(("times", "served"), [(4, {"new", "theirs"}), (5, {"theirs"})])
+def test_who_may_borrow_no_more_has_nobody_evicted_in_order_to(full, a_pending, times, served):
+    heavy, other, _ = queues()
+    theirs = a_pending("theirs", queue="idle", user="eve", submit_time=NOW, gpu_mem_mib=5000)
+    idle = Queue("idle", 2, "all", reclaims=Whom.ANY)
+    owners = (replace(heavy, nominal_quota_gpus=0), other, idle)
+    past = tuple(PastEviction("new", f"for-{n}", 0.0) for n in range(times))
+    view = full.view(newcomer(a_pending), theirs, queues=owners, evictions=past)
+    assert {eviction.job_id for eviction in decide(view, {}, RULES).evictions} == served
 
 
 def test_jobs_of_a_queue_that_asks_for_its_own_alone_never_give_way(full, a_pending):
