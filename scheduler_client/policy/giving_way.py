@@ -189,7 +189,7 @@ def _has_had_less(search: Search, field: Field, queue: Queue) -> _Test | None:
 
 def _was_passed(search: Search, field: Field, queue: Queue) -> _Test | None:
     since = field.kept_since.get(search.job.job_id)
-    if since is None or queue.preempts is Whom.NEVER or _is_within(search, queue):
+    if since is None or queue.preempts is Whom.NEVER:
         return None
     passed_by = {
         job.job_id

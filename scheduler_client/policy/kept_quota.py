@@ -83,8 +83,12 @@ class KeptQuota:
         if self._history is None or queue.preempts is Whom.NEVER:
             return False
         held, is_worn = self._held(queue), self._history.is_worn(pending.job.job_id)
-        is_too_soon = not is_guaranteed(queue, held + gang.gpus)
+        is_too_soon = not is_guaranteed(queue, max(held, self._whole_gpus(queue)) + gang.gpus)
         return is_too_soon and not is_worn and is_guaranteed(queue, held + pending.job.gpus)
+
+    def _whole_gpus(self, queue: Queue) -> float:
+        """Return how many cards its jobs are on: these a gang cannot take back."""
+        return sum(len(job.card_ids) for job in self._running.values() if job.queue == queue.name)
 
     def _has_quota(self, job: JobRequest, queue: Queue) -> bool:
         """Return whether a job waits for cards alone."""
