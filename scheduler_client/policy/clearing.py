@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 
-from scheduler_client.policy.ahead import whole_gpus
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionRules, eviction_costs
 from scheduler_client.policy.filtering import reserved_mem_mib
@@ -101,8 +100,8 @@ def _field(turns: Turns, rules: EvictionRules) -> Field:
         spoken_for=frozenset(job.job_id for job in view.running if job.is_stopping),
         standing=None if levels is None else standing_of(view, levels, within_quota),
         kept_since={w.reservation.job_id: w.reservation.since_time for w in turns.wanted},
-        whole_gpus=whole_gpus(view.running),
-        yielding=turns.borrowers,
+        whole_gpus=turns.kept_quota.whole_gpus,
+        yielding=turns.yielding,
     )
 
 

@@ -46,7 +46,7 @@ class Field:
     whole_gpus : mapping of str to float
         Cards that each queue's jobs are on, shared ones whole.
     yielding : set of str
-        Jobs with a reservation that would borrow.
+        Jobs that cards are kept for before they can be within their queue's quota.
     kept_cards : set of str
         Cards of those who had others evicted before in this cycle: nobody else gets in there.
     is_last_resort : bool

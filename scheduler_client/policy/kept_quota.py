@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
 from data.domain import JobRequest
+from scheduler_client.policy.ahead import whole_gpus
 from scheduler_client.policy.eviction_cost import EvictionHistory
 from scheduler_client.policy.ledger import Ledger
 from scheduler_client.policy.quota import is_guaranteed
@@ -29,6 +30,11 @@ class KeptQuota:
     running : mapping of str to RunningJob
     history : EvictionHistory, optional
         None where nobody is evicted.
+
+    Attributes
+    ----------
+    whole_gpus : mapping of str to float
+        Cards that each queue's running jobs are on.
     """
 
     def __init__(
@@ -41,12 +47,21 @@ class KeptQuota:
     ) -> None:
         self._wanted, self._queues, self._ledger = tuple(wanted), queues, ledger
         self._running, self._history = running, history
+        self.whole_gpus = whole_gpus(running.values())
 
     def refuses(self, pending: PendingJob, queue: Queue) -> bool:
         """Return whether a job would hold quota that is kept for another."""
         is_other = lambda wanted: wanted.pending.job.job_id != pending.job.job_id  # noqa: E731
         before = takewhile(is_other, self._wanted)
         return any(self._is_in_the_way(pending, queue, wanted) for wanted in before)
+
+    def is_too_soon(self, gang: JobRequest, queue: Queue) -> bool:
+        """Return whether a gang would borrow as long as its queue's jobs are on their cards.
+
+        A card that one of them shares counts whole: a gang cannot take it back.
+        """
+        held = max(self._held(queue), self.whole_gpus.get(queue.name, 0.0))
+        return not is_guaranteed(queue, held + gang.gpus)
 
     def _is_in_the_way(self, pending: PendingJob, queue: Queue, wanted: Wanted) -> bool:
         other, gpus = wanted.pending.job, pending.job.gpus
@@ -82,13 +97,9 @@ class KeptQuota:
         """
         if self._history is None or queue.preempts is Whom.NEVER:
             return False
-        held, is_worn = self._held(queue), self._history.is_worn(pending.job.job_id)
-        is_too_soon = not is_guaranteed(queue, max(held, self._whole_gpus(queue)) + gang.gpus)
-        return is_too_soon and not is_worn and is_guaranteed(queue, held + pending.job.gpus)
-
-    def _whole_gpus(self, queue: Queue) -> float:
-        """Return how many cards its jobs are on: these a gang cannot take back."""
-        return sum(len(job.card_ids) for job in self._running.values() if job.queue == queue.name)
+        is_worn = self._history.is_worn(pending.job.job_id)
+        is_within = is_guaranteed(queue, self._held(queue) + pending.job.gpus)
+        return self.is_too_soon(gang, queue) and is_within and not is_worn
 
     def _has_quota(self, job: JobRequest, queue: Queue) -> bool:
         """Return whether a job waits for cards alone."""

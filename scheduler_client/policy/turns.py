@@ -87,18 +87,22 @@ class Turns:
         While others have a right to them they are not, and who borrows meanwhile is in nobody's
         way: what is kept for a borrower is kept from other borrowers, never from their owners.
         """
-        if job.queue not in self.queues or not self.ledger.book.could_ever_hold(job.queue, job.gpus):
+        if job.queue not in self.queues or not self.ledger.book.could_ever_hold(
+            job.queue, job.gpus
+        ):
             return False
         return self.claims.leave_room_for(job)
 
     @property
-    def borrowers(self) -> frozenset[str]:
-        """The jobs that cards are kept for and that would borrow."""
-        held = self.ledger.held_by_queue
+    def yielding(self) -> frozenset[str]:
+        """The jobs that cards are kept for before they can be within their queue's quota."""
         return frozenset(
-            job.job_id
-            for job in (wanted.pending.job for wanted in self.wanted if not wanted.is_fixed)
-            if not is_guaranteed(self.queues[job.queue], held.get(job.queue, 0.0) + job.gpus)
+            wanted.pending.job.job_id
+            for wanted in self.wanted
+            if not wanted.is_fixed
+            and self.kept_quota.is_too_soon(
+                wanted.pending.job, self.queues[wanted.pending.job.queue]
+            )
         )
 
     def in_order(self) -> Iterator[PendingJob]:
