@@ -153,7 +153,7 @@ def _first_of_those_passed(waits: Waits, served: set[str], turns: Turns) -> tupl
         job = pending.job
         has_waited = turns.view.now - job.submit_time >= after_s
         wants_cards = waiting_.reason in _HELPED and job.job_id not in served
-        if wants_cards and has_waited and turns.can_be_met(job):
+        if wants_cards and has_waited and turns.claims.leave_room_for(job):
             return (Reservation(job.job_id, turns.view.now),)
     return ()
 

@@ -50,9 +50,9 @@ class KeptQuota:
         self.whole_gpus = whole_gpus(running.values())
 
     def refuses(self, pending: PendingJob, queue: Queue) -> bool:
-        """Return whether a job would hold quota that is kept for another."""
-        is_other = lambda wanted: wanted.pending.job.job_id != pending.job.job_id  # noqa: E731
-        before = takewhile(is_other, self._wanted)
+        """Return whether a job would hold quota that is kept for another, one before it."""
+        job_id = pending.job.job_id
+        before = takewhile(lambda wanted: wanted.pending.job.job_id != job_id, self._wanted)
         return any(self._is_in_the_way(pending, queue, wanted) for wanted in before)
 
     def is_too_soon(self, gang: JobRequest, queue: Queue) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
 
-from data.domain import Estimate, JobRequest
+from data.domain import Estimate
 from scheduler_client.policy.card_groups import CardGroups
 from scheduler_client.policy.choosing import Choice, best_cards
 from scheduler_client.policy.claims import Claims
@@ -36,7 +36,6 @@ from scheduler_client.policy.view import (
     PendingJob,
     Queue,
     Reservation,
-    Whom,
 )
 from scheduler_client.policy.waiting import waiting
 
@@ -78,32 +77,15 @@ class Turns:
             for kept in sorted(self.view.reservations, key=_hold_order)
             if kept.job_id in pending
             and all(cards.get(card_id) for card_id in kept.card_ids)
-            and (kept.card_ids or self.can_be_met(pending[kept.job_id].job))
+            and (kept.card_ids or self.claims.leave_room_for(pending[kept.job_id].job))
         )
-
-    def can_be_met(self, job: JobRequest) -> bool:
-        """Return whether cards that are kept for a job would ever be enough, as things are.
-
-        While others have a right to them they are not, and who borrows meanwhile is in nobody's
-        way: what is kept for a borrower is kept from other borrowers, never from their owners.
-        """
-        if job.queue not in self.queues or not self.ledger.book.could_ever_hold(
-            job.queue, job.gpus
-        ):
-            return False
-        return self.claims.leave_room_for(job)
 
     @property
     def yielding(self) -> frozenset[str]:
         """The jobs that cards are kept for before they can be within their queue's quota."""
-        return frozenset(
-            wanted.pending.job.job_id
-            for wanted in self.wanted
-            if not wanted.is_fixed
-            and self.kept_quota.is_too_soon(
-                wanted.pending.job, self.queues[wanted.pending.job.queue]
-            )
-        )
+        jobs = (wanted.pending.job for wanted in self.wanted if not wanted.is_fixed)
+        is_too_soon = self.kept_quota.is_too_soon
+        return frozenset(job.job_id for job in jobs if is_too_soon(job, self.queues[job.queue]))
 
     def in_order(self) -> Iterator[PendingJob]:
         """Yield every pending job once, those first that cards are kept for."""
@@ -179,21 +161,7 @@ class Turns:
         if not self.history.is_worn(pending.job.job_id) or queue.cohort is None:
             return False
         after = self.ledger.held_by_queue.get(queue.name, 0.0) + pending.job.gpus
-        if is_guaranteed(queue, after):
-            return False
-        return any(
-            other.cohort == queue.cohort
-            and other.reclaims is not Whom.NEVER
-            and is_guaranteed(other, job.gpus)
-            for job, other in self._of_others(queue)
-        )
-
-    def _of_others(self, queue: Queue) -> Iterator[tuple[JobRequest, Queue]]:
-        """Yield the pending jobs of other queues."""
-        for one in self.view.pending:
-            other = self.queues.get(one.job.queue)
-            if other is not None and other.name != queue.name:
-                yield one.job, other
+        return not is_guaranteed(queue, after) and self.claims.others_ask(queue)
 
     @cached_property
     def freeing(self) -> set[str]:

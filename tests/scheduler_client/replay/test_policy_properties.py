@@ -14,8 +14,12 @@ from scheduler_client.baselines.lucid import Lucid
 from scheduler_client.baselines.remaining import LeastRemaining
 from scheduler_client.baselines.shortest import qssf, sjf_oracle
 from scheduler_client.baselines.tiresias import Tiresias
+from scheduler_client.policy.policies import policy_named
+from scheduler_client.policy.reserving import ReservationRules
+from scheduler_client.policy.rules import PolicyRules
 from scheduler_client.policy.service_levels import LevelRules
 from scheduler_client.replay.colocate import Colocate, ColocateRules
+from scheduler_client.replay.live import LivePolicy, PairForecasts
 from scheduler_client.replay.reclaiming import ReclaimRules
 from scheduler_client.replay.simulation import Costs
 from scheduler_client.replay.victims import VictimRules
@@ -83,3 +87,29 @@ def test_queue_gets_its_nominal_quota_within_the_grace_and_one_look(toy_replay, 
     log = pd.DataFrame(simulation.log.columns(simulation.trace, 4))
     waits_s = reclaim_waits_s(log, simulation.trace.queues, quotas)
     assert waits_s.max(initial=0.0) <= RECLAIM.grace_s + RECLAIM.every_s
+
+
+QUOTAS = st.sampled_from([(4, 3, 1), (2, 3, 3), (5, 2, 1), (6, 1, 1), (0, 4, 4), (8, 0, 0)])
+GANGS = (*(st.integers(0, 100), st.integers(1, 90), st.integers(1, 6)), *AMONG_THREE[3:])
+AT_ONCE = PolicyRules(reservation=ReservationRules(after_s=0.0))
+BY_LEVELS = PolicyRules(order=LevelRules((1e9,), grace_s=4.0, reserve_after_s=0.0))
+
+
+@pytest.mark.parametrize(("rules", "grace_s"), [(AT_ONCE, 0.0), (BY_LEVELS, 4.0)])
+@settings(examples(40), suppress_health_check=CHECKS)
+@given(jobs=st.lists(st.tuples(*GANGS), min_size=1, max_size=25), quotas=QUOTAS)
+def test_queue_gets_its_nominal_quota_in_the_live_loop_within_the_grace_and_a_cycle(
+    toy_replay, rules, grace_s, jobs, quotas
+):
+    """Reservations are made at once, so that the cards that are kept are as often in the way."""
+    simulation = toy_replay([*sorted(jobs), (100, 1, 1, 2, 0)], 2 * CARDS, SLOW, quotas)
+    cycle_s = 0.125
+    forecasts = PairForecasts(("a", "b", "c"), SLOW, SLOW, (1000,) * 3, 8000)
+    looks_after_s = (cycle_s, grace_s + cycle_s)
+    simulation.run(
+        LivePolicy(policy_named("colocate", rules), forecasts, looks_after_s=looks_after_s)
+    )
+    log = pd.DataFrame(simulation.log.columns(simulation.trace, 4))
+    assert checked_log(log).faults == ()
+    waits_s = reclaim_waits_s(log, simulation.trace.queues, quotas)
+    assert waits_s.max(initial=0.0) <= grace_s + 2 * cycle_s
