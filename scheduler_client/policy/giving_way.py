@@ -216,16 +216,16 @@ _TESTS: Mapping[Ground, Callable[[Search, Field, Queue], _Test | None]] = {
 def _borrowers(search: Search, field: Field, queue: Queue) -> set[str]:
     """Return the other queues of a cohort that hold more than their nominal quota.
 
-    As a last resort also those that will once their jobs' neighbours have left.
+    As a last resort, where there are any, also those that will once their jobs' neighbours have
+    left.
     """
-    held = field.whole_gpus if field.is_last_resort else search.board.ledger.held_by_queue
-    return {
-        other.name
-        for other in field.queues.values()
-        if other.cohort == queue.cohort
-        and other.name != queue.name
-        and not is_guaranteed(other, held.get(other.name, 0.0))
-    }
+    others = [q for q in field.queues.values() if q.cohort == queue.cohort and q.name != queue.name]
+    found = _over(others, search.board.ledger.held_by_queue)
+    return _over(others, field.whole_gpus) if found and field.is_last_resort else found
+
+
+def _over(queues: Iterable[Queue], held_gpus: Mapping[str, float]) -> set[str]:
+    return {q.name for q in queues if not is_guaranteed(q, held_gpus.get(q.name, 0.0))}
 
 
 def _without(job_ids: Iterable[str], search: Search, field: Field) -> Search:

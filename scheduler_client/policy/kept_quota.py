@@ -15,10 +15,11 @@ from scheduler_client.policy.view import PendingJob, Queue, RunningJob, Whom
 class KeptQuota:
     """Quota for which jobs with a reservation wait, as a cycle moves on.
 
-    As long as somebody of a cohort waits so, nobody of it borrows. Of its own queue nobody starts
-    who would leave too little of the nominal quota, or a stream of small jobs would use up every
-    part that comes free before it is enough for a gang; only that quota lies idle until then, and
-    the queue waits for what is its own. So small jobs pass where they can give way to the gang.
+    As long as somebody of a cohort waits so who could not take it back, nobody of it borrows. Of
+    its own queue nobody starts who would leave too little of the nominal quota, or a stream of
+    small jobs would use up every part that comes free before it is enough for a gang; only that
+    quota lies idle until then, and the queue waits for what is its own. So small jobs pass where
+    they can give way to the gang.
 
     Parameters
     ----------
@@ -73,6 +74,8 @@ class KeptQuota:
             return is_own and self._takes_what_comes_free(gpus, queue, wanted)
         if not is_own and (theirs.cohort is None or theirs.cohort != queue.cohort):
             return False
+        if not is_own and theirs.reclaims is Whom.ANY and is_guaranteed(theirs, other.gpus):
+            return False  # it takes back what is lent meanwhile
         after = self._held(queue) + gpus
         if is_own and other.gpus <= queue.nominal_quota_gpus:
             if self._may_pass(pending, queue, other):
