@@ -25,9 +25,10 @@ from features.effects import effect_covariance
 from features.profiles import profiles
 from pipelines.conformal import interval_scores, outside_factor
 from pipelines.interference.calibration import DRAWS, bundles_without, possible_folds
-from pipelines.interference.evaluate import OUTER_FOLDS, training_floor
+from pipelines.interference.evaluate import OUTER_FOLDS
 from pipelines.interference.few_pairs import measured_positions
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.interference.training_rows import known_runs, training_data
 from pipelines.judged import worst_share
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import AuditRules
@@ -52,8 +53,8 @@ def main() -> None:
     parser.add_argument("--inside", action="store_true", help="ask nothing of the outer folds")
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
-    data = InterferenceData(audited(runs).labels.reset_index(drop=True), profiles(runs), 0.0)
-    worlds = list(_worlds(runs, data))
+    labels = audited(runs).labels.reset_index(drop=True)
+    worlds = list(_worlds(runs, labels))
     inner = [_inside(learnt, bundle, given.measured) for _, learnt, bundle in worlds]
     _print_table("inside", pd.concat(inner))
     best = [_best(rows) for rows in inner]
@@ -64,7 +65,7 @@ def main() -> None:
     outer = []
     for (fold, learnt, bundle), name in zip(worlds, best, strict=True):
         rows = by_rule(
-            learnt, bundle, answers(bundle, data.labels, fold, given.measured), given.measured
+            learnt, bundle, answers(bundle, labels, fold, given.measured), given.measured
         )
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
@@ -77,14 +78,14 @@ def _best(inner: pd.DataFrame) -> str:
 
 
 def _worlds(
-    runs: pd.DataFrame, data: InterferenceData
+    runs: pd.DataFrame, labels: pd.DataFrame
 ) -> Iterator[tuple[Fold, InterferenceData, Bundle]]:
     """Yield each outer fold with what it learns from, and the model of that."""
-    for fold in possible_folds(NEW_FAMILY, data.labels, OUTER_FOLDS[NEW_FAMILY], SEED):
-        floor = training_floor(runs, data.labels, fold, AuditRules())
-        known = replace(data.of_rows(fold.train), floor=floor)
-        known = replace(known, labels=known.labels.reset_index(drop=True))
-        yield fold, known, uncalibrated_bundle(known, OPTIONS, SEED)
+    table = profiles(runs)
+    for fold in possible_folds(NEW_FAMILY, labels, OUTER_FOLDS[NEW_FAMILY], SEED):
+        known = known_runs(runs, labels, NEW_FAMILY, fold)
+        learnt = training_data(known, table, AuditRules(), SEED)
+        yield fold, learnt, uncalibrated_bundle(learnt, OPTIONS, SEED)
 
 
 def _inside(learnt: InterferenceData, like: Bundle, measured: int) -> pd.DataFrame:
