@@ -12,7 +12,8 @@ answers for the fold. All folds have chosen before the first is asked.
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,9 @@ from features.profiles import profiles
 from pipelines.conformal import interval_scores, outside_factor
 from pipelines.interference.calibration import DRAWS, bundles_without, possible_folds
 from pipelines.interference.evaluate import OUTER_FOLDS
-from pipelines.interference.few_pairs import measured_positions
+from pipelines.interference.few_pairs import Standing, all_stand, measured_positions
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
-from pipelines.interference.training_rows import known_runs, training_data
+from pipelines.interference.training_rows import known_runs, measured_labels, training_data
 from pipelines.judged import worst_share
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import AuditRules
@@ -55,18 +56,17 @@ def main() -> None:
     runs = lucid.read(given.data)["profiling_runs"]
     labels = audited(runs).labels.reset_index(drop=True)
     worlds = list(_worlds(runs, labels))
-    inner = [_inside(learnt, bundle, given.measured) for _, learnt, bundle in worlds]
+    inner = [_inside(world.learnt, world.bundle, given.measured) for world in worlds]
     _print_table("inside", pd.concat(inner))
     best = [_best(rows) for rows in inner]
-    for (fold, _, _), name in zip(worlds, best, strict=True):
-        sys.stdout.write(f"{fold.name}: {name}\n")
+    for world, name in zip(worlds, best, strict=True):
+        sys.stdout.write(f"{world.fold.name}: {name}\n")
     if given.inside:
         return
     outer = []
-    for (fold, learnt, bundle), name in zip(worlds, best, strict=True):
-        rows = by_rule(
-            learnt, bundle, answers(bundle, labels, fold, given.measured), given.measured
-        )
+    for world, name in zip(worlds, best, strict=True):
+        asked = answers(world.bundle, labels, world.fold, given.measured, world.standing)
+        rows = by_rule(world.learnt, world.bundle, asked, given.measured)
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
 
@@ -77,15 +77,23 @@ def _best(inner: pd.DataFrame) -> str:
     return str(scores.loc[list(SERVED)].idxmin())
 
 
-def _worlds(
-    runs: pd.DataFrame, labels: pd.DataFrame
-) -> Iterator[tuple[Fold, InterferenceData, Bundle]]:
-    """Yield each outer fold with what it learns from, and the model of that."""
-    table = profiles(runs)
+@dataclass(frozen=True, slots=True)
+class _World:
+    """One outer fold: what it learns from, the model of that, and what measured pairs stand."""
+
+    fold: Fold
+    learnt: InterferenceData
+    bundle: Bundle
+    standing: Standing
+
+
+def _worlds(runs: pd.DataFrame, labels: pd.DataFrame) -> Iterator[_World]:
+    table, rules = profiles(runs), AuditRules()
     for fold in possible_folds(NEW_FAMILY, labels, OUTER_FOLDS[NEW_FAMILY], SEED):
         known = known_runs(runs, labels, NEW_FAMILY, fold)
-        learnt = training_data(known, table, AuditRules(), SEED)
-        yield fold, learnt, uncalibrated_bundle(learnt, OPTIONS, SEED)
+        learnt = training_data(known, table, rules, SEED)
+        bundle = uncalibrated_bundle(learnt, OPTIONS, SEED)
+        yield _World(fold, learnt, bundle, partial(measured_labels, runs, known, rules=rules))
 
 
 def _inside(learnt: InterferenceData, like: Bundle, measured: int) -> pd.DataFrame:
@@ -123,7 +131,13 @@ def by_rule(
     return rows.assign(score=score, held=observed.between(rows["lower"], rows["upper"]))
 
 
-def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> pd.DataFrame:
+def answers(
+    bundle: Bundle,
+    labels: pd.DataFrame,
+    fold: Fold,
+    measured: int,
+    standing: Standing = all_stand,
+) -> pd.DataFrame:
     """Return what is told of the held-out rows once some pairs of each new job are measured.
 
     Parameters
@@ -134,6 +148,8 @@ def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> 
     fold : Fold
     measured : int
         Drawn three times, unless it is 0.
+    standing : callable
+        Which of them may teach.
 
     Returns
     -------
@@ -144,7 +160,7 @@ def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> 
     for draw in range(DRAWS if measured else 1):
         rng = np.random.default_rng(SEED + draw)
         shown = measured_positions(labels, fold, measured, rng)
-        moved = adapted_bundle(bundle, labels.iloc[shown]) if measured else bundle
+        moved = adapted_bundle(bundle, standing(labels.iloc[shown])) if measured else bundle
         if len(rest := np.setdiff1d(fold.test, shown)):
             parts.append(_told(moved, labels.iloc[rest]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
