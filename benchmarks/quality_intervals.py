@@ -55,16 +55,16 @@ def main() -> None:
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
     labels = audited(runs).labels.reset_index(drop=True)
-    worlds = list(_worlds(runs, labels))
-    inner = [_inside(world.learnt, world.bundle, given.measured) for world in worlds]
+    found = list(worlds(runs, labels))
+    inner = [_inside(world.learnt, world.bundle, given.measured) for world in found]
     _print_table("inside", pd.concat(inner))
     best = [_best(rows) for rows in inner]
-    for world, name in zip(worlds, best, strict=True):
+    for world, name in zip(found, best, strict=True):
         sys.stdout.write(f"{world.fold.name}: {name}\n")
     if given.inside:
         return
     outer = []
-    for world, name in zip(worlds, best, strict=True):
+    for world, name in zip(found, best, strict=True):
         asked = answers(world.bundle, labels, world.fold, given.measured, world.standing)
         rows = by_rule(world.learnt, world.bundle, asked, given.measured)
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
@@ -78,7 +78,7 @@ def _best(inner: pd.DataFrame) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
+class World:
     """One outer fold: what it learns from, the model of that, and what measured pairs stand."""
 
     fold: Fold
@@ -87,13 +87,14 @@ class _World:
     standing: Standing
 
 
-def _worlds(runs: pd.DataFrame, labels: pd.DataFrame) -> Iterator[_World]:
+def worlds(runs: pd.DataFrame, labels: pd.DataFrame) -> Iterator[World]:
+    """Yield each outer fold of the labels of some runs, by family."""
     table, rules = profiles(runs), AuditRules()
     for fold in possible_folds(NEW_FAMILY, labels, OUTER_FOLDS[NEW_FAMILY], SEED):
         known = known_runs(runs, labels, NEW_FAMILY, fold)
         learnt = training_data(known, table, rules, SEED)
         bundle = uncalibrated_bundle(learnt, OPTIONS, SEED)
-        yield _World(fold, learnt, bundle, partial(measured_labels, runs, known, rules=rules))
+        yield World(fold, learnt, bundle, partial(measured_labels, runs, known, rules=rules))
 
 
 def _inside(learnt: InterferenceData, like: Bundle, measured: int) -> pd.DataFrame:
