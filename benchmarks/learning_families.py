@@ -5,7 +5,7 @@ profile is known), and then its pairs finish one by one in a random order, as li
 two trainings. Its error is the mean absolute log error on those of its pairs that have not run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,13 @@ import pandas as pd
 from benchmarks.learning_models import OPTIONS, model_alone
 from data.loaders import read_any
 from features.profiles import profiles
-from pipelines.interference.calibration import (
-    bundles_without,
-    held_out_estimates,
-    possible_folds,
-)
-from pipelines.interference.fit import InterferenceData
+from pipelines.interference.calibration import held_out_estimates, possible_folds
+from pipelines.interference.fit import uncalibrated_bundle
+from pipelines.interference.training_rows import known_runs, measured_labels, training_data
 from pipelines.labelling.audit import audited
+from pipelines.labelling.audit_rules import AuditRules
+from pipelines.splits import Fold
+from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates
 from serving.live.adaptation import PAIR, adapted_bundle
 
@@ -32,14 +32,12 @@ FOLDS = 10
 def halving(folder: Path, draws: int = 3) -> pd.DataFrame:
     """Return the error after so many colocated jobs: a row a family, draw and number of jobs."""
     runs = read_any(folder / "lucid")["profiling_runs"]
-    audit, found = audited(runs), profiles(runs)
-    family = dict(zip(found["job_key"], found["family"], strict=True))
-    labels = audit.labels
+    labels = audited(runs).labels.reset_index(drop=True)
     counts = labels["family"].value_counts()
     return pd.DataFrame(
         row
         for name in counts[counts >= FEWEST_ROWS].index
-        for row in _family(labels, found, str(name), family, draws)
+        for row in _family(runs, labels, str(name), draws)
     )
 
 
@@ -60,11 +58,9 @@ def jobs_until_half_learnt(errors: pd.DataFrame) -> pd.Series:
 def least_errors(folder: Path) -> pd.Series:
     """Return each family's error where all other pairs are known: no number of jobs beats it."""
     runs = read_any(folder / "lucid")["profiling_runs"]
-    audit = audited(runs)
-    labels = audit.labels.reset_index(drop=True)
-    data = InterferenceData(labels, profiles(runs), audit.noise.floor)
+    labels = audited(runs).labels.reset_index(drop=True)
     folds = possible_folds("pair", labels, FOLDS, 0)
-    told = held_out_estimates(bundles_without(data, folds, OPTIONS, 0), labels, (0,), 0)[0]
+    told = held_out_estimates(_bundles(runs, labels, folds), labels, (0,), 0)[0]
     errors = np.abs(np.log(told["value"] / told["slowdown"]))
     means = errors.groupby(labels["family"].iloc[told.index].to_numpy()).mean()
     return means[labels["family"].value_counts().loc[lambda n: n >= FEWEST_ROWS].index]
@@ -76,13 +72,24 @@ def can_be_halved(errors: pd.DataFrame, least: pd.Series) -> pd.Series:
     return least.reindex(first.index) <= first / 2
 
 
+def _bundles(
+    runs: pd.DataFrame, labels: pd.DataFrame, folds: Iterable[Fold]
+) -> Iterator[tuple[Fold, Bundle]]:
+    for fold in folds:
+        known = known_runs(runs, labels, "pair", fold)
+        learnt = training_data(known, profiles(runs), AuditRules(), 0)
+        yield fold, uncalibrated_bundle(learnt, OPTIONS, 0)
+
+
 def _family(
-    labels: pd.DataFrame, found: pd.DataFrame, name: str, family: dict[str, str], draws: int
+    runs: pd.DataFrame, labels: pd.DataFrame, name: str, draws: int
 ) -> Iterable[dict[str, object]]:
-    beside = labels["neighbour_key"].map(family)
-    others = labels[(labels["family"] != name) & (beside != name)]
-    known = found[found["family"] != name]
-    bundle, _ = model_alone(others, known, 0)
+    found, rules = profiles(runs), AuditRules()
+    is_of_it = (labels[["family", "neighbour_family"]] == name).any(axis=1).to_numpy()
+    fold = Fold(name, np.flatnonzero(~is_of_it), np.flatnonzero(is_of_it))
+    known = known_runs(runs, labels, "family", fold)
+    others = training_data(known, found, rules, 0).labels
+    bundle, _ = model_alone(others, found[found["family"] != name], 0)
     tables = {**bundle.tables, "profiles": found}
     profiled = type(bundle)(bundle.spec, "new", bundle.predict, bundle.estimator, tables)
     mine = labels[labels["family"] == name].reset_index(drop=True)
@@ -90,6 +97,7 @@ def _family(
         order = np.random.default_rng(draw).permutation(len(mine))
         for jobs in STEPS:
             seen, rest = mine.iloc[order[:jobs]], mine.iloc[order[max(STEPS) :]]
-            told = slowdown_estimates(adapted_bundle(profiled, seen), rest[PAIR])["value"]
+            stand = measured_labels(runs, known, seen, rules)
+            told = slowdown_estimates(adapted_bundle(profiled, stand), rest[PAIR])["value"]
             error = float(np.abs(np.log(told.to_numpy() / rest["slowdown"].to_numpy())).mean())
             yield {"family": name, "draw": draw, "jobs": jobs, "error": error}

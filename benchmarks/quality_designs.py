@@ -28,7 +28,9 @@ from pipelines.interference.calibration import KINDS, possible_folds
 from pipelines.interference.effects_fit import Sharing
 from pipelines.interference.evaluate import OUTER_FOLDS
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.interference.training_rows import known_runs, training_data
 from pipelines.labelling.audit import audited
+from pipelines.labelling.audit_rules import AuditRules
 from pipelines.metrics import r2
 from pipelines.splits import Fold
 from serving.inference.bundle import Bundle
@@ -57,8 +59,9 @@ SCALES: Mapping[str, ForestOptions] = {
 }
 WEIGHTS = {"0": 0.0, f"{NEW_WEIGHT} (shipped)": NEW_WEIGHT, "1": 1.0}
 
-Answers = Callable[[InterferenceData, Fold], pd.DataFrame]
-"""Log slowdowns of the rows held out: as measured (``log``), and as each design tells them."""
+Answers = Callable[[InterferenceData, pd.DataFrame], pd.DataFrame]
+"""From what is learnt from and the labels asked about to log slowdowns: as measured (``log``), and
+as each design tells them."""
 
 
 def main() -> None:
@@ -69,24 +72,28 @@ def main() -> None:
     parser.add_argument("--split", choices=KINDS, default=NEW_FAMILY)
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
-    data = InterferenceData(audited(runs).labels.reset_index(drop=True), profiles(runs), 0.0)
-    folds = possible_folds(given.split, data.labels, OUTER_FOLDS[given.split], SEED)
+    labels = audited(runs).labels.reset_index(drop=True)
+    folds = possible_folds(given.split, labels, OUTER_FOLDS[given.split], SEED)
     answers = CHOICES[given.choose]
-    found = pd.concat([chosen(data, fold, given.split, answers) for fold in folds])
+    found = pd.concat([chosen(runs, labels, fold, given.split, answers) for fold in folds])
     for name in found.columns.drop(LOG):
         score, error = scores(found, name)
         sys.stdout.write(f"{score:.3f} / {error:.4f}  {name}\n")
 
 
-def chosen(data: InterferenceData, fold: Fold, split: str, answers: Answers) -> pd.DataFrame:
+def chosen(
+    runs: pd.DataFrame, labels: pd.DataFrame, fold: Fold, split: str, answers: Answers
+) -> pd.DataFrame:
     """Return the answers of one fold by each design, and by the one that its own rows choose."""
-    known = data.of_rows(fold.train)
-    known = replace(known, labels=known.labels.reset_index(drop=True))
+    known = training_data(known_runs(runs, labels, split, fold), profiles(runs), AuditRules(), SEED)
+    known = replace(known, floor=0.0)
     inner_folds = possible_folds(split, known.labels, INNER_FOLDS, SEED)
-    inner = pd.concat([answers(known, part) for part in inner_folds])
+    inner = pd.concat(
+        [answers(known.of_rows(part.train), known.labels.iloc[part.test]) for part in inner_folds]
+    )
     errors = inner.drop(columns=LOG).sub(inner[LOG], axis=0).pow(2).mean()
     best = str(errors.idxmin())
-    asked = answers(data, fold)
+    asked = answers(known, labels.iloc[fold.test])
     told = ", ".join(f"{name} {error:.5f}" for name, error in errors.items())
     sys.stdout.write(f"{fold.name}: {best} ({told})\n")
     sys.stdout.flush()
@@ -94,25 +101,23 @@ def chosen(data: InterferenceData, fold: Fold, split: str, answers: Answers) -> 
 
 
 def by_options(
-    data: InterferenceData, fold: Fold, designs: Mapping[str, ForestOptions]
+    learnt: InterferenceData, asked: pd.DataFrame, designs: Mapping[str, ForestOptions]
 ) -> pd.DataFrame:
     """Return answers of the whole model by each of some designs."""
-    asked = data.labels.iloc[fold.test]
     told = {
-        name: np.log(slowdown_estimates(_fitted(data, fold, options), asked)["value"].to_numpy())
+        name: np.log(slowdown_estimates(_fitted(learnt, options), asked)["value"].to_numpy())
         for name, options in designs.items()
     }
     return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
 
 
-def by_weight(data: InterferenceData, fold: Fold) -> pd.DataFrame:
+def by_weight(learnt: InterferenceData, asked: pd.DataFrame) -> pd.DataFrame:
     """Return answers for new families by each weight of the effects beside the forest."""
-    bundle = _fitted(data, fold, OPTIONS)
-    asked = data.labels.iloc[fold.test]
-    learnt, missing = effects_from(bundle.tables)
-    rows = effect_rows(data.profiles, asked, missing)
-    effect = effect_estimates(learnt, rows)
-    inputs = with_effects(pair_features(data.profiles, asked), rows, np.full(len(asked), np.nan))
+    bundle = _fitted(learnt, OPTIONS)
+    effects, missing = effects_from(bundle.tables)
+    rows = effect_rows(learnt.profiles, asked, missing)
+    effect = effect_estimates(effects, rows)
+    inputs = with_effects(pair_features(learnt.profiles, asked), rows, np.full(len(asked), np.nan))
     forest = bundle.predict(inputs[list(bundle.spec.features)].to_numpy(np.float64))
     told = {name: w * effect + (1 - w) * forest for name, w in WEIGHTS.items()}
     return pd.DataFrame({LOG: np.log(asked["slowdown"].to_numpy(np.float64)), **told})
@@ -132,8 +137,8 @@ def scores(found: pd.DataFrame, name: str) -> tuple[float, float]:
     return float("nan") if score is None else score, float(np.abs(observed - told).mean())
 
 
-def _fitted(data: InterferenceData, fold: Fold, options: ForestOptions) -> Bundle:
-    return uncalibrated_bundle(data.of_rows(fold.train), options, SEED)
+def _fitted(learnt: InterferenceData, options: ForestOptions) -> Bundle:
+    return uncalibrated_bundle(learnt, options, SEED)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from features.effect_tables import effects_from
 from features.effects import effect_estimates
 from features.profiles import profiles
 from pipelines.interference.evaluate import Plan, evaluate_interference
-from pipelines.interference.fit import InterferenceData
 from pipelines.interference.gpu_models import gpu_model_rows
 from pipelines.interference.next_pairs import next_pairs
 from pipelines.interference.share_scores import commonest_classes, share_answers
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
-from pipelines.labelling.label_effects import label_effects, unordered
+from pipelines.labelling.label_effects import PAIR, label_effects, unordered
 from pipelines.metrics import r2
+from pipelines.split_groups import pair_names
 from serving.inference.interference_rows import effect_rows
 
 SEED = 7
@@ -69,9 +69,7 @@ def _scores(
 
 
 def _across_gpu_models(runs: pd.DataFrame) -> Iterator[Row]:
-    # Of each fold the lowest slowdown that it learns from is the floor: the audit saw all of them.
-    data = InterferenceData(audited(runs).labels, profiles(runs), 1.0)
-    for found in gpu_model_rows(data, (0, 3), SEED):
+    for found in gpu_model_rows(runs, (0, 3), SEED):
         what = f"interference, Gavel, {found['split']}"
         baseline = number(found, "baseline_r2")
         row = plain(what, number(found, "r2"), "R²", BENCH, baseline)
@@ -103,8 +101,13 @@ def _choice(runs: pd.DataFrame) -> Iterator[Row]:
 
 
 def _curves(runs: pd.DataFrame, draw: int) -> tuple[list[float], list[float]]:
-    audit, table = audited(runs), profiles(runs)
-    labels = audit.labels
+    """Return R² after so many pairs, chosen and at random.
+
+    Which pairs there are to ask about and to measure says the audit of all; what is learnt from,
+    an audit of what was measured so far.
+    """
+    table = profiles(runs)
+    labels = audited(runs).labels
     pair = unordered(labels)
     order = np.random.default_rng(SEED + draw).permutation(pair.max() + 1)
     fifth = len(order) // 5
@@ -112,18 +115,34 @@ def _curves(runs: pd.DataFrame, draw: int) -> tuple[list[float], list[float]]:
     pool = order[fifth:]
     first = [list(pool[:START]), list(pool[:START])]
     curves: tuple[list[float], list[float]] = ([], [])
+    left = labels.loc[np.isin(pair, pool), PAIR]
     for step in range(STEPS + 1):
-        for known, curve in zip(first, curves, strict=True):
-            curve.append(_score(labels[np.isin(pair, known)], table, test))
+        chosen, random = (measured_so_far(runs, labels[np.isin(pair, each)]) for each in first)
+        for measured, curve in zip((chosen, random), curves, strict=True):
+            curve.append(_score(measured, table, test))
         first[1] = list(pool[: START + STEP * (step + 1)])
-        measured = labels[np.isin(pair, first[0])]
-        left = labels[np.isin(pair, pool)]
-        found = next_pairs(measured, table, STEP, SEED, left)
+        is_open = ~np.isin(pair, first[0])[np.isin(pair, pool)]
+        found = next_pairs(chosen, table, STEP, SEED, left[is_open])
         both = pd.concat([labels, found], ignore_index=True)
         number = unordered(both)
         names = {int(new): int(old) for new, old in zip(number, pair, strict=False)}
         first[0] += [names[int(at)] for at in number[len(labels) :]]
     return curves
+
+
+def measured_so_far(runs: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the labels that stand once some pairs are measured, and no others.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
+    labels : DataFrame, ``data.schemas.LABELS``
+        Of the pairs that were measured; both sides of each are.
+    """
+    sides = "job_key", "neighbour_key", "gpu_model"
+    beside = runs["neighbour_key"].notna()
+    is_measured = pair_names(runs[beside], *sides).isin(pair_names(labels, *sides)).to_numpy()
+    return audited(runs.drop(index=runs.index[beside][~is_measured])).labels
 
 
 def _score(measured: pd.DataFrame, table: pd.DataFrame, test: pd.DataFrame) -> float:

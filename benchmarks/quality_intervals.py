@@ -12,7 +12,8 @@ answers for the fold. All folds have chosen before the first is asked.
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,10 @@ from features.effects import effect_covariance
 from features.profiles import profiles
 from pipelines.conformal import interval_scores, outside_factor
 from pipelines.interference.calibration import DRAWS, bundles_without, possible_folds
-from pipelines.interference.evaluate import OUTER_FOLDS, training_floor
-from pipelines.interference.few_pairs import measured_positions
+from pipelines.interference.evaluate import OUTER_FOLDS
+from pipelines.interference.few_pairs import Standing, all_stand, measured_positions
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.interference.training_rows import known_runs, measured_labels, training_data
 from pipelines.judged import worst_share
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import AuditRules
@@ -52,20 +54,19 @@ def main() -> None:
     parser.add_argument("--inside", action="store_true", help="ask nothing of the outer folds")
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
-    data = InterferenceData(audited(runs).labels.reset_index(drop=True), profiles(runs), 0.0)
-    worlds = list(_worlds(runs, data))
-    inner = [_inside(learnt, bundle, given.measured) for _, learnt, bundle in worlds]
+    labels = audited(runs).labels.reset_index(drop=True)
+    found = list(worlds(runs, labels))
+    inner = [_inside(world.learnt, world.bundle, given.measured) for world in found]
     _print_table("inside", pd.concat(inner))
     best = [_best(rows) for rows in inner]
-    for (fold, _, _), name in zip(worlds, best, strict=True):
-        sys.stdout.write(f"{fold.name}: {name}\n")
+    for world, name in zip(found, best, strict=True):
+        sys.stdout.write(f"{world.fold.name}: {name}\n")
     if given.inside:
         return
     outer = []
-    for (fold, learnt, bundle), name in zip(worlds, best, strict=True):
-        rows = by_rule(
-            learnt, bundle, answers(bundle, data.labels, fold, given.measured), given.measured
-        )
+    for world, name in zip(found, best, strict=True):
+        asked = answers(world.bundle, labels, world.fold, given.measured, world.standing)
+        rows = by_rule(world.learnt, world.bundle, asked, given.measured)
         outer += [rows, rows[rows["rule"] == name].assign(rule=CHOSEN)]
     _print_table("outside", pd.concat(outer))
 
@@ -76,15 +77,24 @@ def _best(inner: pd.DataFrame) -> str:
     return str(scores.loc[list(SERVED)].idxmin())
 
 
-def _worlds(
-    runs: pd.DataFrame, data: InterferenceData
-) -> Iterator[tuple[Fold, InterferenceData, Bundle]]:
-    """Yield each outer fold with what it learns from, and the model of that."""
-    for fold in possible_folds(NEW_FAMILY, data.labels, OUTER_FOLDS[NEW_FAMILY], SEED):
-        floor = training_floor(runs, data.labels, fold, AuditRules())
-        known = replace(data.of_rows(fold.train), floor=floor)
-        known = replace(known, labels=known.labels.reset_index(drop=True))
-        yield fold, known, uncalibrated_bundle(known, OPTIONS, SEED)
+@dataclass(frozen=True, slots=True)
+class World:
+    """One outer fold: what it learns from, the model of that, and what measured pairs stand."""
+
+    fold: Fold
+    learnt: InterferenceData
+    bundle: Bundle
+    standing: Standing
+
+
+def worlds(runs: pd.DataFrame, labels: pd.DataFrame) -> Iterator[World]:
+    """Yield each outer fold of the labels of some runs, by family."""
+    table, rules = profiles(runs), AuditRules()
+    for fold in possible_folds(NEW_FAMILY, labels, OUTER_FOLDS[NEW_FAMILY], SEED):
+        known = known_runs(runs, labels, NEW_FAMILY, fold)
+        learnt = training_data(known, table, rules, SEED)
+        bundle = uncalibrated_bundle(learnt, OPTIONS, SEED)
+        yield World(fold, learnt, bundle, partial(measured_labels, runs, known, rules=rules))
 
 
 def _inside(learnt: InterferenceData, like: Bundle, measured: int) -> pd.DataFrame:
@@ -122,7 +132,13 @@ def by_rule(
     return rows.assign(score=score, held=observed.between(rows["lower"], rows["upper"]))
 
 
-def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> pd.DataFrame:
+def answers(
+    bundle: Bundle,
+    labels: pd.DataFrame,
+    fold: Fold,
+    measured: int,
+    standing: Standing = all_stand,
+) -> pd.DataFrame:
     """Return what is told of the held-out rows once some pairs of each new job are measured.
 
     Parameters
@@ -133,6 +149,8 @@ def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> 
     fold : Fold
     measured : int
         Drawn three times, unless it is 0.
+    standing : callable
+        Which of them may teach.
 
     Returns
     -------
@@ -143,7 +161,7 @@ def answers(bundle: Bundle, labels: pd.DataFrame, fold: Fold, measured: int) -> 
     for draw in range(DRAWS if measured else 1):
         rng = np.random.default_rng(SEED + draw)
         shown = measured_positions(labels, fold, measured, rng)
-        moved = adapted_bundle(bundle, labels.iloc[shown]) if measured else bundle
+        moved = adapted_bundle(bundle, standing(labels.iloc[shown])) if measured else bundle
         if len(rest := np.setdiff1d(fold.test, shown)):
             parts.append(_told(moved, labels.iloc[rest]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from data.errors import SettingError
+from pipelines.split_groups import pair_names
 
 Positions = NDArray[np.intp]
 SIZE_FIFTHS = 5
@@ -46,9 +47,7 @@ def pair_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
     SettingError
         If there is only one pair.
     """
-    sides = np.sort(labels[["job_key", "neighbour_key"]].to_numpy(dtype=str), axis=1)
-    keys = pd.Series([f"{a}\n{b}" for a, b in sides]) + "\n" + labels["gpu_model"].to_numpy()
-    return _group_folds(keys, folds, seed)
+    return _group_folds(pair_names(labels, "job_key", "neighbour_key", "gpu_model"), folds, seed)
 
 
 def family_pair_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:
@@ -66,8 +65,7 @@ def family_pair_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]
     SettingError
         If there is only one pair of families.
     """
-    sides = np.sort(labels[["family", "neighbour_family"]].to_numpy(dtype=str), axis=1)
-    return _group_folds(pd.Series([f"{a}\n{b}" for a, b in sides]), folds, seed)
+    return _group_folds(pair_names(labels, "family", "neighbour_family"), folds, seed)
 
 
 def configuration_folds(labels: pd.DataFrame, folds: int, seed: int) -> list[Fold]:

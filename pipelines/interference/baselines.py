@@ -38,21 +38,33 @@ def baseline_estimates(data: InterferenceData, folds: Sequence[Fold]) -> pd.Data
        constant  neighbour  job  busy_sum
     2       1.5        2.0  1.5       1.4
     """
-    parts = [_of_fold(data, fold) for fold in folds]
+    labels = data.labels
+    parts = [
+        trivial_answers(data.of_rows(fold.train), labels.iloc[fold.test]).set_axis(fold.test)
+        for fold in folds
+    ]
     return pd.concat(parts).sort_index()
 
 
-def _of_fold(data: InterferenceData, fold: Fold) -> pd.DataFrame:
-    train, test = data.labels.iloc[fold.train], data.labels.iloc[fold.test]
+def trivial_answers(learnt: InterferenceData, test: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of `baseline_estimates` for some rows, from what was learnt.
+
+    Parameters
+    ----------
+    learnt : InterferenceData
+    test : DataFrame, ``data.schemas.LABELS``
+        The result has its index.
+    """
+    train = learnt.labels
     constant = float(train["slowdown"].mean())
-    busy = pair_features(data.profiles, test)[BUSY_SUM].clip(lower=1.0)
+    busy = pair_features(learnt.profiles, test)[BUSY_SUM].clip(lower=1.0)
     columns = {
         "constant": np.full(len(test), constant),
         "neighbour": _group_means(train, test, "neighbour_key").fillna(constant),
         "job": _group_means(train, test, "job_key").fillna(constant),
         "busy_sum": busy.fillna(constant),
     }
-    return pd.DataFrame(columns, index=test.index).set_axis(fold.test)
+    return pd.DataFrame(columns, index=test.index)
 
 
 def _group_means(train: pd.DataFrame, test: pd.DataFrame, key: str) -> pd.Series:

@@ -139,7 +139,8 @@ def bundles_without(
     seed : int
     like : Bundle, optional
         As in `uncalibrated_bundle`. One learnt from all of `data` spares learning the same in
-        every fold, for some twenty numbers that have seen the held-out rows.
+        every fold, for some twenty numbers that have seen the held-out rows: for calibration,
+        not for a reported evaluation.
     """
     for fold in folds:
         yield fold, uncalibrated_bundle(data.of_rows(fold.train), options, seed, like)

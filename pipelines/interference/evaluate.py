@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
 from features.profiles import profiles, proven_exclusive
-from pipelines.interference.baselines import baseline_estimates
+from pipelines.interference.baselines import baseline_estimates, trivial_answers
 from pipelines.interference.calibration import KINDS, calibrated_bundle, possible_folds
-from pipelines.interference.few_pairs import SEEDS, answers_after, averaged
+from pipelines.interference.few_pairs import SEEDS, Standing, answers_after, averaged
 from pipelines.interference.fit import ForestOptions, InterferenceData
 from pipelines.interference.metrics import split_row
 from pipelines.interference.thinning import thinned
+from pipelines.interference.training_rows import known_runs, measured_labels, training_data
 from pipelines.judged import GIVEN, Judged, Keep, dropped, worst_coverage
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_noise import Noise
@@ -69,8 +71,8 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
     Parameters
     ----------
     runs : DataFrame, ``data.schemas.PROFILING_RUNS``
-        Audited first; what is quarantined is neither learnt from nor tested on. More than
-        ``MOST_LABELS`` labels are thinned.
+        The audit of all of them says which rows are asked about; what may be learnt from, one
+        that sees nothing of what is held out. More than ``MOST_LABELS`` labels are thinned.
     splits : sequence of {"pair", "family_pair", "configuration", "family"}
     seed : int
     options : ForestOptions, optional
@@ -83,8 +85,9 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
     list of dict
         As `split_row`, with ``k`` (measured pairs), ``draws`` (of these pairs, over which the
         metrics are averaged) and ``r2_sd`` (among the draws); ``split`` of k > 0 ends in ``_k``
-        and the number. In every fold the model is fitted and its intervals are calibrated on the
-        rows of the other folds only, and it answers through the service's own functions.
+        and the number. In every fold the rows are audited, the model is fitted and its intervals
+        are calibrated without anything that it holds out, and it answers through the service's
+        own functions.
 
     Raises
     ------
@@ -107,6 +110,20 @@ def evaluate_interference(  # noqa: PLR0913 - one argument a choice, most have d
 
 
 @dataclass(frozen=True, slots=True)
+class _World:
+    """What one fold holds out, what is known without it, and what stands once it is measured."""
+
+    fold: Fold
+    learnt: InterferenceData
+    standing: Standing
+
+    def trivial(self, labels: pd.DataFrame) -> pd.DataFrame:
+        """Return the trivial answers for the rows held out, by their position in `labels`."""
+        test = self.fold.test
+        return trivial_answers(self.learnt, labels.iloc[test]).set_axis(test)
+
+
+@dataclass(frozen=True, slots=True)
 class _Trial:
     """What is learnt from and asked, by which options."""
 
@@ -124,9 +141,10 @@ class _Trial:
         folds = possible_folds(split, labels, OUTER_FOLDS[split], self.seed)
         if not folds:
             raise SettingError(f"found no way to hold out by {split} in {len(labels)} labels")
-        trivial = baseline_estimates(self.data, folds)
+        worlds = [self._world(split, fold) for fold in folds]
+        trivial = pd.concat([world.trivial(labels) for world in worlds])
         found: dict[int, list[dict[str, object]]] = {k: [] for k in measured}
-        for (k, draw), answers in self._answers(split, folds, measured).items():
+        for (k, draw), answers in self._answers(split, worlds, measured).items():
             name = f"{split}_k{k}" if k else split
             families = labels["family"].loc[answers.index]
             if draw == 0:
@@ -136,37 +154,22 @@ class _Trial:
             found[k].append({**row, "coverage_90_worst": worst})
         return [{**averaged(rows), "k": k} for k, rows in found.items()]
 
+    def _world(self, split: str, fold: Fold) -> _World:
+        known = known_runs(self.runs, self.data.labels, split, fold)
+        learnt = training_data(known, self.data.profiles, self.rules, self.seed)
+        return _World(fold, learnt, partial(measured_labels, self.runs, known, rules=self.rules))
+
     def _answers(
-        self, split: str, folds: Sequence[Fold], measured: Sequence[int]
+        self, split: str, worlds: Sequence[_World], measured: Sequence[int]
     ) -> dict[tuple[int, int], pd.DataFrame]:
         draws = [(k, draw) for k in measured for draw in range(SEEDS if k else 1)]
         parts: dict[tuple[int, int], list[pd.DataFrame]] = {each: [] for each in draws}
-        for fold in progress(folds, f"evaluating by {split}"):
-            floor = training_floor(self.runs, self.data.labels, fold, self.rules)
-            learnt = replace(self.data.of_rows(fold.train), floor=floor)
-            bundle, _ = calibrated_bundle(learnt, self.options, self.seed, (split,))
+        for world in progress(worlds, f"evaluating by {split}"):
+            bundle, _ = calibrated_bundle(world.learnt, self.options, self.seed, (split,))
             for k, draw in draws:
-                answers = answers_after(bundle, self.data.labels, fold, k, self.seed + draw)
-                parts[k, draw].append(answers)
+                asked = self.data.labels, world.fold, k, self.seed + draw
+                parts[k, draw].append(answers_after(bundle, *asked, world.standing))
         return {each: pd.concat(found).sort_index() for each, found in parts.items()}
-
-
-def training_floor(
-    runs: pd.DataFrame, labels: pd.DataFrame, fold: Fold, rules: AuditRules
-) -> float:
-    """Return the lowest slowdown that the noise explains, of an audit without the rows held out.
-
-    Parameters
-    ----------
-    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
-    labels : DataFrame, ``data.schemas.LABELS``
-        Of `runs`.
-    fold : Fold
-        Of `labels`. What it does not learn from, tested or not, the audit does not see.
-    rules : AuditRules
-    """
-    learnt = np.isin(np.arange(len(labels)), fold.train)
-    return audited(runs[~runs["run_id"].isin(labels["run_id"][~learnt])], rules).noise.floor
 
 
 def evaluate_given_interference(

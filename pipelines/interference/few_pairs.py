@@ -1,6 +1,6 @@
 """What a few measured pairs of a new job are worth."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,9 @@ from pipelines.splits import Fold, Positions
 from serving.inference.bundle import Bundle
 from serving.inference.interference import slowdown_estimates
 from serving.live.adaptation import adapted_bundle
+
+Standing = Callable[[pd.DataFrame], pd.DataFrame]
+"""From measured labels to those that may teach."""
 
 SEEDS = 5  # draws of the measured pairs; their metrics are averaged
 
@@ -44,10 +47,32 @@ def measured_positions(
     return np.flatnonzero(np.isin(pair, list(drawn)) & ~learnt)
 
 
-def answers_after(
-    bundle: Bundle, labels: pd.DataFrame, fold: Fold, pairs: int, seed: int
+def all_stand(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return every measured label; where all were audited together."""
+    return measured
+
+
+def answers_after(  # noqa: PLR0913, PLR0917 - the last has a default
+    bundle: Bundle,
+    labels: pd.DataFrame,
+    fold: Fold,
+    pairs: int,
+    seed: int,
+    standing: Standing = all_stand,
 ) -> pd.DataFrame:
     """Return estimates of the held-out rows once a few pairs of each new job are measured.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Of what the fold learns from.
+    labels : DataFrame, ``data.schemas.LABELS``
+    fold : Fold
+        Of `labels`.
+    pairs : int
+        As for `measured_positions`.
+    seed : int
+    standing : callable
 
     Returns
     -------
@@ -57,7 +82,7 @@ def answers_after(
     shown = measured_positions(labels, fold, pairs, np.random.default_rng(seed))
     rest = np.setdiff1d(fold.test, shown)
     if len(shown):
-        bundle = adapted_bundle(bundle, labels.iloc[shown])
+        bundle = adapted_bundle(bundle, standing(labels.iloc[shown]))
     asked = labels.iloc[rest]
     estimates = slowdown_estimates(bundle, asked)
     return estimates.assign(slowdown=asked["slowdown"]).set_axis(rest)

@@ -70,7 +70,11 @@ def train_interference(
         Not registered yet.
     report : TrainingReport
         Its metrics are of held-out rows: ``pair_r2``, ``configuration_r2``, ``family_r2`` and
-        the others of `estimate_metrics`; each fold's intervals rest on the other folds.
+        the others of `estimate_metrics`; each fold's intervals rest on the other folds. How
+        effects are shared, how far the forest is trusted and which rows the audit keeps have
+        seen all of them: on Lucid R² is better for it by 0.003 (pair), 0.01 (pair of families) and
+        0.03 (configuration and family). `evaluate_interference` learns these, too, without what it
+        holds out.
 
     Raises
     ------
@@ -228,5 +232,7 @@ def _card(bundle: Bundle, splits: list[dict[str, object]]) -> str:
         f"answer lies below {facts['floor']}. On rows that were held out:\n\n{table}\n\n"
         f"`pair`: {TITLES['pair']}. `configuration`: {TITLES['configuration']}, unseen on both "
         f"sides. `family`: {TITLES['family']}. Intervals are calibrated apart for the three. "
+        "The audit, and some twenty numbers that say how effects are shared, have seen the rows "
+        "held out here; in `colocast evaluate interference` they have not. "
         f"It knows device counters only: not what a job's input pipeline or network does.\n"
     )

@@ -4,12 +4,9 @@ import pytest
 from data.errors import SettingError
 from data.sample_data import sample_runs
 from features.profiles import profiles
-from pipelines.interference.evaluate import (
-    evaluate_given_interference,
-    evaluate_interference,
-    training_floor,
-)
+from pipelines.interference.evaluate import evaluate_given_interference, evaluate_interference
 from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
+from pipelines.interference.training_rows import known_runs, training_data
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
 from pipelines.splits import pair_folds
@@ -106,9 +103,13 @@ def test_only_a_lower_slowdown_that_is_learnt_from_lowers_the_floor(runs):
 
 @pytest.mark.parametrize("rules", [AuditRules(), ALL_ROWS])
 def test_floor_of_a_fold_knows_nothing_of_the_rows_it_holds_out(runs, rules):
-    labels = audited(runs, rules).labels.reset_index(drop=True)
+    labels, table = audited(runs, rules).labels.reset_index(drop=True), profiles(runs)
     fold = pair_folds(labels, 5, 0)[0]
     asked = runs["run_id"].isin(labels["run_id"].iloc[fold.test])
     strange = runs.assign(jct_s=runs["jct_s"].where(~asked, np.linspace(1, 3, len(runs))))
     assert audited(strange, rules).noise.floor != audited(runs, rules).noise.floor
-    assert training_floor(strange, labels, fold, rules) == training_floor(runs, labels, fold, rules)
+    floors = [
+        training_data(known_runs(each, labels, "pair", fold), table, rules, 0).floor
+        for each in (runs, strange)
+    ]
+    assert floors[0] == floors[1]

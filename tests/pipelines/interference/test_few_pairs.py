@@ -65,15 +65,9 @@ def test_all_rows_are_asked_where_the_rules_say_so(runs, labels):
     assert found[0] < found[1]
 
 
-def test_a_gpu_model_is_told_from_another_by_a_few_pairs(labels, runs):
-    other = labels.assign(run_id="x" + labels["run_id"], gpu_model="gpu")
-    table = profiles(runs)
-    data = InterferenceData(
-        pd.concat([labels, other], ignore_index=True),
-        pd.concat([table, table.assign(gpu_model="gpu")], ignore_index=True),
-        0.9,
-    )
-    rows = gpu_model_rows(data, (0, 1), 0, QUICK)
+def test_a_gpu_model_is_told_from_another_by_a_few_pairs(runs):
+    other = runs.assign(run_id="x" + runs["run_id"], gpu_model="gpu")
+    rows = gpu_model_rows(pd.concat([runs, other], ignore_index=True), (0, 1), 0, QUICK)
     assert [row["split"] for row in rows] == [
         "gpu_model/cpu", "gpu_model/cpu_k1", "gpu_model/gpu", "gpu_model/gpu_k1",
     ]  # fmt: skip
@@ -97,9 +91,9 @@ def test_bounds_on_a_gpu_model_that_is_new_are_calibrated_on_others_or_the_wides
     assert 0.05 < high < widest.groups["gpu_model"][1]
 
 
-def test_one_gpu_model_cannot_be_held_out(labels, runs):
+def test_one_gpu_model_cannot_be_held_out(runs):
     with pytest.raises(SettingError, match="found labels of 1 GPU model"):
-        gpu_model_rows(InterferenceData(labels, profiles(runs), 0.9), (0,), 0)
+        gpu_model_rows(runs, (0,), 0)
 
 
 def test_corrections_of_what_is_only_noise_count_for_nothing(labels, runs):
