@@ -8,9 +8,9 @@ from math import inf
 from scheduler_client.policy.decisions import Eviction, Reason, Waiting
 from scheduler_client.policy.eviction_cost import EvictionRules, eviction_costs
 from scheduler_client.policy.filtering import reserved_mem_mib
-from scheduler_client.policy.giving_way import Field, standing_of
+from scheduler_client.policy.giving_way import Field, is_owed, standing_of
 from scheduler_client.policy.placing import Search
-from scheduler_client.policy.preempting import planned_eviction
+from scheduler_client.policy.preempting import last_resort, planned_eviction
 from scheduler_client.policy.reserving import FOR_WANT_OF_CARDS
 from scheduler_client.policy.turns import Turns
 from scheduler_client.policy.view import PendingJob, Queue, Reservation, Whom
@@ -53,6 +53,7 @@ class _Paper:
         self._turns, self._field = turns, _field(turns, rules)
         self._ledger = turns.ledger.copy()
         self._hopeless: dict[_Like, float] = {}  # since when the one that was tried had waited
+        self._last_resorts, self._too_many = 0, dict[str, int]()  # GPUs, by queue
 
     def eviction(self, pending: PendingJob) -> Eviction | None:
         """Return who must end for a job, and play it; None where no eviction helps it."""
@@ -62,12 +63,25 @@ class _Paper:
         if like is not None and waits_since >= self._hopeless.get(like, inf):
             return None
         search = replace(search, board=replace(turns.board, ledger=self._ledger))
-        eviction = planned_eviction(search, self._field)
+        eviction = planned_eviction(search, self._field) or self._last_resort(search)
         if eviction is not None:
             self._play(eviction, search)
         elif like is not None:
             self._hopeless[like] = waits_since
         return eviction
+
+    def _last_resort(self, search: Search) -> Eviction | None:
+        """Try what takes a look at all cards: a queue's smaller and smaller jobs, not often."""
+        job, most = search.job, self._field.rules.most_per_cycle
+        if self._last_resorts == most or job.gpus >= self._too_many.get(job.queue, inf):
+            return None
+        if not is_owed(search, self._field):
+            return None
+        self._last_resorts += 1
+        found = last_resort(search, self._field)
+        if found is None:
+            self._too_many[job.queue] = job.gpus
+        return found
 
     def _play(self, eviction: Eviction, search: Search) -> None:
         """Put a preemptor where it will be, so that the next one finds its cards taken."""
@@ -85,6 +99,7 @@ class _Paper:
             kept_cards=field.kept_cards.union(eviction.card_ids),
         )
         self._hopeless.clear()
+        self._too_many.clear()
 
 
 def _field(turns: Turns, rules: EvictionRules) -> Field:

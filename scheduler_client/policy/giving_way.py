@@ -10,6 +10,9 @@ from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.service_levels import LevelRules, attained_gpu_s
 from scheduler_client.policy.view import ClusterView, Queue, RunningJob, Whom
 
+OWED = (Ground.RECLAIM, Ground.PASSED)
+"""By which a queue takes back what is its own."""
+
 _Test = Callable[[RunningJob], bool]
 
 
@@ -146,6 +149,12 @@ def rights_of(search: Search, field: Field, ground: Ground) -> Rights | None:
         if test(job) and job.job_id not in spared and not field.history.is_worn(job.job_id)
     }
     return Rights(ground, field, victims) if victims or field.is_last_resort else None
+
+
+def is_owed(search: Search, field: Field) -> bool:
+    """Return whether a job asks for what is its queue's own, and may have it taken back."""
+    queue = field.queues[search.job.queue]
+    return any(_TESTS[ground](search, field, queue) is not None for ground in OWED)
 
 
 def _reclaims(search: Search, field: Field, queue: Queue) -> _Test | None:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from scheduler_client.policy.choosing import fitting_cards
 from scheduler_client.policy.decisions import Eviction, Ground
-from scheduler_client.policy.giving_way import Field, Rights, rights_of
+from scheduler_client.policy.giving_way import OWED, Field, Rights, rights_of
 from scheduler_client.policy.ledger import Ledger, added
 from scheduler_client.policy.placing import Search, judged
 from scheduler_client.policy.quota import is_guaranteed
@@ -16,9 +16,6 @@ from scheduler_client.policy.view import CardState, RunningJob
 
 GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PASSED, Ground.PRIORITY)
 """In the order in which they are tried."""
-
-OWED = (Ground.RECLAIM, Ground.PASSED)
-"""By which a queue takes back what is its own; they are tried again as a last resort."""
 
 MOST_TOGETHER = 2
 """Residents of one card that are evicted together, unless all are."""
@@ -37,12 +34,17 @@ def planned_eviction(search: Search, field: Field) -> Eviction | None:
     """Return whom to evict for a job that waits, or None where nothing would help it.
 
     By the first of its rights that helps (`giving_way.rights_of`). The set is checked as a whole:
-    with all victims gone, the job fits and its quota allows it; and no victim can be spared. What
-    is a queue's own it gets as a last resort on cards too that are kept for one who would borrow.
+    with all victims gone, the job fits and its quota allows it; and no victim can be spared.
     """
-    found = _first_eviction(GROUNDS, search, field)
-    if found is not None:
-        return found
+    return _first_eviction(GROUNDS, search, field)
+
+
+def last_resort(search: Search, field: Field) -> Eviction | None:
+    """Return how a job gets what is its queue's own where `planned_eviction` finds nothing.
+
+    Those give way, too, whose queue holds too much only once their neighbours have left, and what
+    is kept for jobs that yield may be used; where that alone will do, nobody is evicted.
+    """
     holds = search.board.holds.yielded_by(field.yielding)
     search = replace(search, board=replace(search.board, holds=holds))
     return _first_eviction(OWED, search, replace(field, is_last_resort=True))
@@ -53,7 +55,7 @@ def _first_eviction(grounds: Iterable[Ground], search: Search, field: Field) -> 
         rights = rights_of(search, field, ground)
         found = None if rights is None else _cheapest(search, rights)
         if found is not None and (found[0] or field.is_last_resort):
-            # nobody: it waits for what no eviction gives, or what is kept for a borrower will do
+            # nobody: it waits for what no eviction gives, or what is kept for others will do
             victims, card_ids = found
             cost = sum(field.costs[victim] for victim in victims)
             return Eviction(search.job.job_id, victims, card_ids, cost, ground)
