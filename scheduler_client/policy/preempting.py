@@ -43,7 +43,8 @@ def last_resort(search: Search, field: Field) -> Eviction | None:
     """Return how a job gets what is its queue's own where `planned_eviction` finds nothing.
 
     Those give way, too, whose queue holds too much only once their neighbours have left, and what
-    is kept for jobs that yield may be used; where that alone will do, nobody is evicted.
+    is kept for jobs that yield may be used; where that alone will do, the eviction has no victims,
+    and only says which cards are kept for the job.
     """
     holds = search.board.holds.yielded_by(field.yielding)
     search = replace(search, board=replace(search.board, holds=holds))

@@ -9,22 +9,18 @@ import pytest
 from benchmarks import quality_intervals
 from benchmarks.quality_designs import CHOSEN, LOG, by_options, chosen
 from benchmarks.quality_interference import measured_so_far
-from data.sample_data import sample_runs
 from pipelines.interference import effects_fit
 from pipelines.interference.calibration import possible_folds
 from pipelines.interference.fit import ForestOptions
 from pipelines.labelling.audit import audited
+from tests.pipelines.interference.programs import PROGRAMS, runs_of_five
 
-PROGRAMS = ["sort-1m", "json-stream", "matmul-384", "mlp-256-input-slow", "sqlite-90k"]
 DESIGNS = {"few trees": ForestOptions(trees=2), "more trees": ForestOptions(trees=4)}
 
 
 @pytest.fixture(scope="module")
 def runs():
-    sample = sample_runs()
-    neighbour = sample["neighbour_key"]
-    chosen = sample["job_key"].isin(PROGRAMS) & (neighbour.isna() | neighbour.isin(PROGRAMS))
-    return sample[chosen].reset_index(drop=True)
+    return runs_of_five()
 
 
 @pytest.fixture(scope="module")

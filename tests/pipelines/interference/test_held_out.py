@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from data.sample_data import sample_runs
 from features.profiles import profiles
 from pipelines.interference import calibration, effects_fit, evaluate, share_scores
 from pipelines.interference.calibration import possible_folds
@@ -29,9 +28,9 @@ from pipelines.interference.training_rows import known_runs, measured_labels
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import AuditRules
 from pipelines.splits import Fold
+from tests.pipelines.interference.programs import PROGRAMS, runs_of_five
 
 QUICK = ForestOptions(trees=5, folds=2)
-PROGRAMS = ["sort-1m", "json-stream", "matmul-384", "mlp-256-input-slow", "sqlite-90k"]
 ANSWER = ["value", "lower", "upper", "in_domain"]
 LOW = 0.925  # slowdown: below the floor of the runs as they are, above that of noisier ones
 
@@ -39,10 +38,7 @@ LOW = 0.925  # slowdown: below the floor of the runs as they are, above that of 
 @pytest.fixture(scope="module")
 def runs():
     """Really measured runs of five programs, alone and together."""
-    sample = sample_runs()
-    neighbour = sample["neighbour_key"]
-    chosen = sample["job_key"].isin(PROGRAMS) & (neighbour.isna() | neighbour.isin(PROGRAMS))
-    return sample[chosen].reset_index(drop=True)
+    return runs_of_five()
 
 
 def one_fold(split: str, labels: pd.DataFrame, *asked: int) -> Fold:

@@ -4,24 +4,20 @@ import numpy as np
 import pytest
 
 from data.errors import SettingError, UnknownProfileError
-from data.sample_data import sample_runs
 from features.profiles import profiles
 from pipelines.interference.fit import ForestOptions
 from pipelines.interference.training import train_interference
 from pipelines.labelling.audit import audited
 from serving.inference.interference import slowdown_estimates
+from tests.pipelines.interference.programs import runs_of_five
 
 QUICK = ForestOptions(trees=10, folds=3)
-PROGRAMS = ["sort-1m", "json-stream", "matmul-384", "mlp-256-input-slow", "sqlite-90k"]
 
 
 @pytest.fixture(scope="module")
 def runs():
     """Really measured runs of five programs, alone and together."""
-    sample = sample_runs()
-    neighbour = sample["neighbour_key"]
-    chosen = sample["job_key"].isin(PROGRAMS) & (neighbour.isna() | neighbour.isin(PROGRAMS))
-    return sample[chosen].reset_index(drop=True)
+    return runs_of_five()
 
 
 @pytest.fixture(scope="module")
