@@ -57,6 +57,10 @@ SCALES: Mapping[str, ForestOptions] = {
     "profiles alike over 0.3": replace(OPTIONS, sharing=Sharing(signal_scale=0.3)),
     "profiles alike over 0.5 (shipped)": OPTIONS,
 }
+COLUMNS: Mapping[str, ForestOptions] = {
+    "without memory (shipped)": OPTIONS,
+    "with memory": replace(OPTIONS, unseen=None),
+}
 WEIGHTS = {"0": 0.0, f"{NEW_WEIGHT} (shipped)": NEW_WEIGHT, "1": 1.0}
 
 Answers = Callable[[InterferenceData, pd.DataFrame], pd.DataFrame]
@@ -126,6 +130,7 @@ def by_weight(learnt: InterferenceData, asked: pd.DataFrame) -> pd.DataFrame:
 CHOICES: Mapping[str, Answers] = {
     "effects": partial(by_options, designs=EFFECTS),
     "scale": partial(by_options, designs=SCALES),
+    "columns": partial(by_options, designs=COLUMNS),
     "weight": by_weight,
 }
 

@@ -11,7 +11,7 @@ from features.effect_tables import effects_from
 from features.pairs import pair_features
 from pipelines.interference.cold_start import cold_start_table
 from pipelines.interference.effects_fit import SHARING, Sharing
-from pipelines.interference.forest_weight import forest_weights
+from pipelines.interference.forest_weight import Trial, forest_weights
 from pipelines.labelling.label_effects import LabelEffects, label_effects
 from pipelines.registering.model_spec import filled_spec
 from pipelines.splits import Positions
@@ -23,7 +23,13 @@ from serving.inference.interference import (
     SEEN_FAMILIES_TABLE,
     SEEN_TABLE,
 )
-from serving.inference.interference_rows import WEIGHT_TABLE, has_effects, with_effects
+from serving.inference.interference_rows import (
+    MEMORY,
+    WEIGHT_TABLE,
+    forest_columns,
+    has_effects,
+    with_effects,
+)
 
 NAME = "colocast-interference"
 SEEN = ["job_key", "family", "gpu_model"]
@@ -45,6 +51,8 @@ class ForestOptions:
         Of the calibration, for each kind of novelty.
     sharing : Sharing
         Of effects.
+    unseen : str, optional
+        Beside effects the forest does not see what begins so.
     """
 
     trees: int = 150
@@ -53,6 +61,7 @@ class ForestOptions:
     scale: Scale = "log"
     folds: int = 5
     sharing: Sharing = SHARING
+    unseen: str | None = MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +133,8 @@ def uncalibrated_bundle(
     if found:
         known = like.tables.get(WEIGHT_TABLE) if like else None
         quick = _forest(replace(options, trees=max(1, options.trees // 3)), seed)
-        tables[WEIGHT_TABLE] = (
-            forest_weights(labels, data.profiles, found, quick, seed) if known is None else known
-        )
+        trial = Trial(labels, data.profiles, found, forest_columns(options.unseen))
+        tables[WEIGHT_TABLE] = forest_weights(trial, quick, seed) if known is None else known
     return Bundle(spec, f"{NAME}/unregistered", predict, forest, tables)
 
 
@@ -141,7 +149,7 @@ def _lessons(
         return features, target
     corrected = with_effects(features, found.pairs, found.left_out)
     unknown = with_effects(features, found.pairs, np.full(len(target), np.nan))
-    rows = pd.concat([corrected, unknown], ignore_index=True)
+    rows = pd.concat([corrected, unknown], ignore_index=True)[list(forest_columns(options.unseen))]
     return rows, np.concatenate([target - found.left_out, target])
 
 

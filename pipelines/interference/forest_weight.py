@@ -1,5 +1,6 @@
 """How far the forest's corrections of the effects can be trusted, measured on held-out pairs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,23 @@ FOLDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
-    """What is learnt from, and its forest inputs."""
+class Trial:
+    """What is learnt from, to be held out in parts.
+
+    Attributes
+    ----------
+    labels : DataFrame, ``data.schemas.LABELS``
+    profiles : DataFrame, ``data.schemas.PROFILES``
+    found : LabelEffects
+        Of the same labels.
+    columns : sequence of str
+        What the forest sees.
+    """
 
     labels: pd.DataFrame
     profiles: pd.DataFrame
-    features: pd.DataFrame
     found: LabelEffects
+    columns: Sequence[str]
 
     def corrections(
         self, held: NDArray[np.bool_], forest: RandomForestRegressor, seed: int
@@ -34,30 +45,22 @@ class _Trial:
         rest = self.labels.loc[~held]
         kernel = effects_from(self.found.tables)[0].kernel
         learnt = label_effects(rest, self.profiles, seed, kernel)
-        rows = with_effects(self.features.loc[~held], learnt.pairs, learnt.left_out)
-        forest.fit(rows, np.log(rest["slowdown"]) - learnt.left_out)
+        features = pair_features(self.profiles, self.labels)
+        rows = with_effects(features.loc[~held], learnt.pairs, learnt.left_out)
+        forest.fit(rows[list(self.columns)], np.log(rest["slowdown"]) - learnt.left_out)
         asked = self.found.pairs.at(np.flatnonzero(held))
         base = effect_estimates(effects_from(learnt.tables)[0], asked)
         left = np.log(self.labels.loc[held, "slowdown"].to_numpy(np.float64)) - base
-        inputs = with_effects(self.features.loc[held], asked, base)
-        return np.stack([forest.predict(inputs), left])
+        inputs = with_effects(features.loc[held], asked, base)
+        return np.stack([forest.predict(inputs[list(self.columns)]), left])
 
 
-def forest_weights(
-    labels: pd.DataFrame,
-    profiles: pd.DataFrame,
-    found: LabelEffects,
-    forest: RandomForestRegressor,
-    seed: int,
-) -> pd.DataFrame:
+def forest_weights(trial: Trial, forest: RandomForestRegressor, seed: int) -> pd.DataFrame:
     """Return the weight of corrections by which held-out pairs come out best.
 
     Parameters
     ----------
-    labels : DataFrame, ``data.schemas.LABELS``
-    profiles : DataFrame, ``data.schemas.PROFILES``
-    found : LabelEffects
-        Of the same labels.
+    trial : Trial
     forest : RandomForestRegressor
         A clone of it is fitted in every fold; the given one stays as it is.
     seed : int
@@ -74,10 +77,8 @@ def forest_weights(
     of the whole says of rows that some of its trees have not seen would not do: the effects of
     all rows already hold those rows' slowdowns.
     """
-    pair = unordered(labels)
+    pair = unordered(trial.labels)
     turn = np.random.default_rng(seed).permutation(pair.max() + 1)[pair] % FOLDS
-    features = pair_features(profiles, labels)
-    trial = _Trial(labels, profiles, features, found)
     parts = [
         trial.corrections(turn == at, clone(forest), seed)
         for at in range(FOLDS)

@@ -19,14 +19,10 @@ EFFECT_COLUMN = "effect_log_slowdown"
 
 KNOWN_COLUMN = "families_known"
 REDUCED_COLUMNS = ("reduced_precision_job", "reduced_precision_neighbour")
-FOREST_COLUMNS = (
-    # How much memory a job takes says who it is, not how it suffers: without it R² on new
-    # families rises by 0.03 in Lucid.
-    *(name for name in PAIR_COLUMNS if not name.startswith("gpu_mem")),
-    *REDUCED_COLUMNS,
-    KNOWN_COLUMN,
-    EFFECT_COLUMN,
-)
+ADDED_COLUMNS = (*REDUCED_COLUMNS, KNOWN_COLUMN, EFFECT_COLUMN)
+MEMORY = "gpu_mem"
+"""How much memory a job takes says who it is, not how it suffers: see ``docs/results.md``."""
+
 WEIGHT_TABLE = "forest_weight"
 """Beside the model: how far the forest's corrections of the effects are trusted, in [0, 1]."""
 
@@ -119,8 +115,20 @@ def forest_weight(bundle: Bundle) -> float:
     return float(bundle.tables[WEIGHT_TABLE]["weight"].iloc[0])
 
 
+def forest_columns(unseen: str | None = MEMORY) -> tuple[str, ...]:
+    """Return the forest's inputs, without those whose names begin with `unseen`.
+
+    Examples
+    --------
+    >>> sorted(set(forest_columns(None)) - set(forest_columns()))[:2]
+    ['gpu_mem_mib_mean_job', 'gpu_mem_mib_mean_neighbour']
+    """
+    signals = (name for name in PAIR_COLUMNS if not (unseen and name.startswith(unseen)))
+    return (*signals, *ADDED_COLUMNS)
+
+
 def with_effects(features: pd.DataFrame, pairs: EffectRows, effect: Floats) -> pd.DataFrame:
-    """Return the forest's inputs: features of pairs, and what their effects say of them.
+    """Return what the forest may see: features of pairs, and what their effects say of them.
 
     Parameters
     ----------
@@ -132,7 +140,8 @@ def with_effects(features: pd.DataFrame, pairs: EffectRows, effect: Floats) -> p
 
     Returns
     -------
-    DataFrame of shape (n, n_features), columns ``FOREST_COLUMNS``
+    DataFrame of shape (n, 56)
+        The forest sees some of these, see `forest_columns`.
     """
     reduced = pairs.jobs.reduced
     added = {
@@ -141,7 +150,7 @@ def with_effects(features: pd.DataFrame, pairs: EffectRows, effect: Floats) -> p
         KNOWN_COLUMN: (~np.isnan(effect)).astype(np.float64),
         EFFECT_COLUMN: effect,
     }
-    return features.assign(**added)[list(FOREST_COLUMNS)]
+    return features.assign(**added)
 
 
 def _whole(rows: pd.DataFrame) -> ForestQuestion:

@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from data.errors import SettingError, UnknownProfileError
 from features.profiles import profiles
-from pipelines.interference.fit import ForestOptions
+from pipelines.interference.fit import ForestOptions, InterferenceData, uncalibrated_bundle
 from pipelines.interference.training import train_interference
 from pipelines.labelling.audit import audited
+from pipelines.labelling.label_effects import PAIR
 from serving.inference.interference import slowdown_estimates
+from serving.inference.known_jobs import KnownJobs
 from tests.pipelines.interference.programs import runs_of_five
 
 QUICK = ForestOptions(trees=10, folds=3)
@@ -100,3 +103,12 @@ def test_labelled_job_without_profile_is_refused(runs, audit):
     some = profiles(runs).iloc[1:]
     with pytest.raises(UnknownProfileError, match="no exclusive profile of 'json-stream'"):
         train_interference(audit.labels, some, 0, options=QUICK)
+
+
+def test_the_forest_sees_memory_where_it_is_to(runs, audit):
+    data = InterferenceData(audit.labels, profiles(runs), audit.noise.floor)
+    bundle = uncalibrated_bundle(data, replace(QUICK, unseen=None), 0)
+    assert "gpu_mem_peak_mib_job" in bundle.spec.features
+    pairs = [tuple(row) for row in audit.labels[PAIR].to_numpy()]
+    told = slowdown_estimates(bundle, audit.labels)["value"]
+    assert [one.value for one in KnownJobs(bundle).estimates(pairs)] == pytest.approx(list(told))
