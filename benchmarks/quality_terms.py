@@ -73,13 +73,15 @@ DESIGNS: Mapping[str, Design] = {
     "frameworks alone apart": Design(BY_FRAMEWORK),
     "nothing apart": Design(replace(OPTIONS, kinships=(ANY,))),
     "a table on one GPU as any": Design(replace(OPTIONS, terms=EVERY_GPU)),
-    "the same, frameworks alone apart": Design(replace(BY_FRAMEWORK, terms=EVERY_GPU)),
+    "frameworks alone apart, a table on one GPU as any": Design(
+        replace(BY_FRAMEWORK, terms=EVERY_GPU)
+    ),
     "without the largest tensor": Design(NO_LARGEST_OPTIONS),
     "either sign": Design(replace(OPTIONS, positive=False)),
     "either sign, a table on one GPU as any": Design(
         replace(OPTIONS, positive=False, terms=EVERY_GPU)
     ),
-    "squared errors by 1 / peak": Design(replace(OPTIONS, peak_power=0.5)),
+    "squared errors over the peak": Design(replace(OPTIONS, peak_power=0.5)),
     "all outputs of layers, without the largest tensor": Design(NO_LARGEST_OPTIONS, OUTPUTS),
 }
 
