@@ -93,7 +93,8 @@ def outputs(path: Path) -> pd.Series:
         source = SourceTable.read(file, COLUMNS, ["Filename", "Activations-Params"])
         total = source.number("Total Activations", 0, missing=NOT_PARSED)
         parts.append(total.set_axis(_run_ids(file, len(total))))
-    return pd.concat(parts).rename_axis("run_id")
+    found: pd.Series = pd.concat(parts).rename_axis("run_id")
+    return found
 
 
 def _run_ids(file: Path, n: int) -> list[str]:
