@@ -5,6 +5,7 @@ import sys
 import pandas as pd
 
 CHOSEN = "chosen in every fold"
+ROUNDING = 1e-9  # of an error: the same model is summed in another order
 
 
 def preferred(where: str, errors: pd.Series) -> str:
@@ -15,7 +16,8 @@ def preferred(where: str, errors: pd.Series) -> str:
     where : str
         What the fold holds out.
     errors : Series of float, index candidate
-        Of parts of the training rows, held out in turn. Of equals the first is preferred.
+        Of parts of the training rows, held out in turn. Of those that differ by rounding alone
+        the first is preferred.
 
     Examples
     --------
@@ -23,7 +25,7 @@ def preferred(where: str, errors: pd.Series) -> str:
     fifth 5: large (small 0.25000, large 0.12500)
     'large'
     """
-    best = str(errors.idxmin())
+    best = str(errors.index[errors <= errors.min() * (1 + ROUNDING)][0])
     told = ", ".join(f"{name} {error:.5f}" for name, error in errors.items())
     sys.stdout.write(f"{where}: {best} ({told})\n")
     sys.stdout.flush()

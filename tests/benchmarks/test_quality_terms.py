@@ -54,4 +54,9 @@ def test_design_that_the_data_cannot_tell_is_left_out(runs):
 
 
 def test_of_equal_candidates_the_first_is_preferred():
-    assert preferred("fold", pd.Series({"one": 1.0, "other": 0.5, "same": 0.5})) == "other"
+    errors = {"one": 1.0, "other": 0.5, "same": 0.5 - 1e-15, "too": 0.5}
+    assert preferred("fold", pd.Series(errors)) == "other"
+
+
+def test_better_candidate_is_preferred_wherever_it_stands():
+    assert preferred("fold", pd.Series({"one": 0.5, "other": 0.5 - 1e-6})) == "other"
