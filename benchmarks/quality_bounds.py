@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.nested import CHOSEN, preferred
 from data.loaders import read_any
 from pipelines.conformal import interval_scores
 from pipelines.judged import worst_coverage
@@ -36,7 +37,6 @@ FORMS: Mapping[str, Widening] = {
     "by both, twice as steep": Widening(3.0, 1.0),
     "by both, four times as steep": Widening(6.0, 2.0),
 }
-CHOSEN = "chosen in every fold"
 
 
 def main() -> None:
@@ -54,10 +54,7 @@ def chosen(runs: pd.DataFrame, fold: Fold) -> pd.DataFrame:
     known = runs.iloc[fold.train].reset_index(drop=True)
     inner = pd.concat([by_form(known, part) for part in extrapolation_folds(known)])
     errors = inner.groupby("form", sort=False)["score"].mean()
-    best = str(errors.idxmin())
-    told = ", ".join(f"{name} {error:.4f}" for name, error in errors.items())
-    sys.stdout.write(f"{fold.name}: {best} ({told})\n")
-    sys.stdout.flush()
+    best = preferred(fold.name, errors)
     asked = by_form(runs, fold)
     return pd.concat([asked, asked[asked["form"] == best].assign(form=CHOSEN)])
 

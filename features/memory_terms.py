@@ -75,10 +75,21 @@ def kin(structures: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(groups, index=structures.index)
 
 
-def learnt_columns(structures: pd.DataFrame) -> tuple[str, ...]:
+def learnt_columns(
+    structures: pd.DataFrame, kinships: Sequence[str] = KINSHIPS, terms: Sequence[str] = TERMS
+) -> tuple[str, ...]:
     """Return the columns that a model learns from these rows: ``kinship|group|term``.
 
     A group needs five rows to be told apart, and the twenty largest of each level are.
+
+    Parameters
+    ----------
+    structures : DataFrame of shape (n, >= 2), any index
+        ``framework`` and ``family``.
+    kinships : sequence of str
+        Of ``KINSHIPS``, ``any`` among them: how near kin are told apart from others.
+    terms : sequence of str
+        Of ``TERMS``.
 
     Examples
     --------
@@ -90,11 +101,11 @@ def learnt_columns(structures: pd.DataFrame) -> tuple[str, ...]:
     groups = kin(structures)
     places = dict.fromkeys(  # without a version a framework's exact kin is its kind
         (kinship, group)
-        for kinship, levels in LEVELS.items()
-        for level in levels
+        for kinship in kinships
+        for level in LEVELS[kinship]
         for group in ([ANY] if level == ANY else _told_apart(groups[level]))
     )
-    return tuple(_MARK.join((*place, term)) for place in places for term in TERMS)
+    return tuple(_MARK.join((*place, term)) for place in places for term in terms)
 
 
 def _told_apart(groups: pd.Series) -> list[str]:

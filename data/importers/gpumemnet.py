@@ -75,6 +75,32 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     return {"memory_runs": checked(runs, MEMORY_RUNS, str(path))}
 
 
+def outputs(path: Path) -> pd.Series:
+    """Return what all layers put out for one sample, whether the backward pass needs it or not.
+
+    Parameters
+    ----------
+    path : Path
+        As for `read`.
+
+    Returns
+    -------
+    Series of float64, index ``run_id``
+        Scalars, the file's own total; NaN where it could not tell.
+    """
+    parts = []
+    for file in _files(path):
+        source = SourceTable.read(file, COLUMNS, ["Filename", "Activations-Params"])
+        total = source.number("Total Activations", 0, missing=NOT_PARSED)
+        parts.append(total.set_axis(_run_ids(file, len(total))))
+    found: pd.Series = pd.concat(parts).rename_axis("run_id")
+    return found
+
+
+def _run_ids(file: Path, n: int) -> list[str]:
+    return [f"gpumemnet-{_stem(file)}-{row}" for row in range(1, n + 1)]
+
+
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".csv")
 
@@ -94,7 +120,7 @@ def _runs(file: Path) -> pd.DataFrame:
     kept = _kept(source)
     return pd.DataFrame(
         {
-            "run_id": [f"gpumemnet-{stem}-{row}" for row in range(1, len(memory) + 1)],
+            "run_id": _run_ids(file, len(memory)),
             "dataset": f"gpumemnet-{stem.replace('_data_', '-')}",
             "family": named[0] if (named := FAMILY.search(stem)) else stem,
             "framework": "pytorch",

@@ -110,20 +110,23 @@ def stranger_reach(
     return REACHES[int(np.argmin(np.mean(trials, axis=0)))]
 
 
-def thirds_apart(runs: pd.DataFrame) -> list[Fold]:
+def thirds_apart(runs: pd.DataFrame, amounts: Sequence[str] = COMPUTE_COLUMNS) -> list[Fold]:
     """Return folds that learn one end of a family and ask the other, as if it were another family.
 
     Parameters
     ----------
     runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+    amounts : sequence of str
+        Of ``features.structure.STRUCTURE_COLUMNS``; by default the amounts of computation, all
+        that a family which was not learnt is told by.
 
     Returns
     -------
     list of Fold
-        By each amount of computation, all that a family which was not learnt is told by: from the
-        lowest third of the runs to the highest, and back; where both hold two configurations.
+        By each amount from the lowest third of the runs to the highest, and back; where both hold
+        two configurations.
     """
-    ranks = structure_features(runs)[list(COMPUTE_COLUMNS)].rank(pct=True)
+    ranks = structure_features(runs)[list(amounts)].rank(pct=True)
     configuration = runs["configuration"].to_numpy(dtype=str)
     folds = []
     for name in ranks:

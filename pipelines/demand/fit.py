@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from data.domain import PROFILE_COLUMNS, RATIO_SIGNALS, Outcome
 from data.errors import SettingError
-from features.structure import STRUCTURE_COLUMNS
+from features.structure import COMPUTE_COLUMNS, STRUCTURE_COLUMNS
 from pipelines.registering.model_spec import filled_spec
 from pipelines.splits import Fold
 from serving.forest.compiled import compiled, tree_spread
@@ -101,13 +101,29 @@ def learnt_signals(signals: Sequence[Signal], runs: pd.DataFrame) -> list[Signal
 
 
 def uncalibrated_demand_bundle(
-    runs: pd.DataFrame, signals: Sequence[Signal], options: DemandOptions, seed: int
+    runs: pd.DataFrame,
+    signals: Sequence[Signal],
+    options: DemandOptions,
+    seed: int,
+    amounts: Sequence[str] = COMPUTE_COLUMNS,
 ) -> Bundle:
-    """Return the fitted forest with its table of signals; intervals are empty."""
+    """Return the fitted forest with its table of signals; intervals are empty.
+
+    Parameters
+    ----------
+    runs : DataFrame, ``data.schemas.MEMORY_RUNS``
+        In which each of `signals` was measured.
+    signals : sequence of Signal
+    options : DemandOptions
+    seed : int
+    amounts : sequence of str
+        Of ``STRUCTURE_COLUMNS``, what families that were not learnt are told by. Others than
+        these are for comparing: the service shows the default ones.
+    """
     # Each run teaches twice: all that is known of it, and what means the same for any family.
     taught = pd.concat([runs, runs], ignore_index=True)
     strange = pd.Series(np.repeat([False, True], len(runs)))
-    features = demand_features(taught, STRUCTURE_COLUMNS, strange)
+    features = demand_features(taught, STRUCTURE_COLUMNS, strange, amounts)
     targets = scaled_signals(taught, signals)
     forest = RandomForestRegressor(
         options.trees,

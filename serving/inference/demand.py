@@ -131,7 +131,10 @@ def _spreads(bundle: Bundle, rows: pd.DataFrame, signals: int) -> Floats:
 
 
 def demand_features(
-    structures: pd.DataFrame, columns: Sequence[str], strange: pd.Series
+    structures: pd.DataFrame,
+    columns: Sequence[str],
+    strange: pd.Series,
+    amounts: Sequence[str] = COMPUTE_COLUMNS,
 ) -> pd.DataFrame:
     """Return what the forest sees of each model.
 
@@ -143,13 +146,15 @@ def demand_features(
     strange : Series of bool, indexed as `structures`
         Whether to show only what means the same for every family: the amounts of computation.
         Elsewhere sizes tell families apart, and of one that was not learnt they say nothing.
+    amounts : sequence of str
+        Of `columns`, what is shown of a strange family; the forest must have learnt by the same.
 
     Returns
     -------
     DataFrame of shape (n, n_columns), indexed as `structures`
     """
     rows = structure_features(structures)[list(columns)]
-    shown = pd.Series([name in COMPUTE_COLUMNS for name in columns], index=rows.columns)
+    shown = pd.Series([name in amounts for name in columns], index=rows.columns)
     return rows.where(~strange.to_numpy()[:, None] | shown.to_numpy()[None, :])
 
 

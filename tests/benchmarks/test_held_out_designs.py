@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from benchmarks import quality_intervals
-from benchmarks.quality_designs import CHOSEN, LOG, by_options, chosen
+from benchmarks.nested import CHOSEN
+from benchmarks.quality_designs import LOG, by_options, chosen
 from benchmarks.quality_interference import measured_so_far
 from pipelines.interference import effects_fit
 from pipelines.interference.calibration import possible_folds

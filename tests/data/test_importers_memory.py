@@ -91,6 +91,13 @@ def test_gpumemnet_same_layers_and_batch_are_one_configuration(gpumemnet_runs):
     assert configuration.nunique() == 5
 
 
+def test_gpumemnet_outputs_of_layers_are_told_by_run(fixtures):
+    runs = gpumemnet.read(fixtures / "gpumemnet")["memory_runs"]
+    told = gpumemnet.outputs(fixtures / "gpumemnet")
+    assert told.index.tolist() == runs["run_id"].tolist()
+    assert (told >= 0).any()
+
+
 def test_gpumemnet_one_file_can_be_read_alone(fixtures):
     runs = gpumemnet.read(fixtures / "gpumemnet" / "mlp_data_step1.csv")["memory_runs"]
     assert runs["dense_parameters"].tolist() == [132.0, 462.0]

@@ -78,3 +78,16 @@ def test_columns_are_unique_and_rows_finite():
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert len(COLUMNS) % len(TERMS) == 0
     assert not np.isinf(memory_features(LEARNT, COLUMNS).to_numpy()).any()
+
+
+def test_columns_are_of_the_kinships_and_terms_that_are_asked_for():
+    found = learnt_columns(LEARNT, ("framework", "any"), ("context", "depth"))
+    kinships = {name.split("|")[0] for name in found}
+    terms = {name.split("|")[2] for name in found}
+    assert (kinships, terms) == ({"framework", "any"}, {"context", "depth"})
+    assert set(found) < set(COLUMNS)
+
+
+def test_without_near_kinships_a_known_kind_counts_as_its_framework():
+    found = learnt_columns(LEARNT, ("framework", "any"))
+    assert nearest_kinship(rows("a/1 dlrm", "c/1 dlrm"), found).tolist() == ["framework", "any"]

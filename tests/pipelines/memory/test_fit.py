@@ -57,6 +57,29 @@ def test_nothing_that_is_more_makes_less():
     assert sizes == sorted(sizes)
 
 
+def test_with_coefficients_of_either_sign_what_is_more_may_make_less():
+    runs = linear_runs()
+    peak = 9000 - 64 * runs["dense_parameters"] / 2**20
+    bundle = uncalibrated_memory_bundle(
+        runs.assign(gpu_mem_peak_mib=peak), QuadraticOptions(positive=False)
+    )
+    small, large = (memory_estimates(bundle, [model(2**at)])["value"][0] for at in (20, 24))
+    assert small - large == pytest.approx(64 * 15, rel=0.05)
+
+
+def test_the_less_errors_are_relative_the_more_the_largest_count():
+    # The large models take half of what the small ones would tell.
+    runs = linear_runs(context=0.0)
+    large = runs["dense_parameters"] > 2**24
+    runs = runs.assign(gpu_mem_peak_mib=runs["gpu_mem_peak_mib"].where(~large, lambda x: x / 2))
+    errors = []
+    for power in (1.0, 0.5, 0.0):
+        bundle = uncalibrated_memory_bundle(runs, QuadraticOptions(peak_power=power))
+        told = memory_estimates_of_rows(bundle, runs)["value"]
+        errors.append(float((told - runs["gpu_mem_peak_mib"]).pow(2).mean()))
+    assert errors == sorted(errors, reverse=True)
+
+
 def test_frameworks_keep_contexts_of_their_own():
     runs = pd.concat(
         [linear_runs(), linear_runs("jax/1", context=3000.0, seed=1)], ignore_index=True

@@ -8,7 +8,7 @@ import pytest
 
 from data.errors import SettingError
 from data.sample_data import sample_runs
-from features.structure import structure_features
+from features.structure import STRUCTURE_COLUMNS, structure_features
 from pipelines.demand.calibration import (
     REACHES,
     Reach,
@@ -28,7 +28,12 @@ from pipelines.labelling.from_runs import memory_runs_from_runs
 from pipelines.memory.evaluate import evaluate_given_memory, evaluate_memory
 from pipelines.memory.fit import QuadraticOptions
 from pipelines.memory.training import train_memory
-from serving.inference.demand import demand_estimates_of_rows, demand_spreads, signals_of
+from serving.inference.demand import (
+    demand_estimates_of_rows,
+    demand_features,
+    demand_spreads,
+    signals_of,
+)
 from serving.inference.memory import memory_estimates_of_rows
 
 QUICK = DemandOptions(trees=10, folds=3)
@@ -215,6 +220,18 @@ def test_thirds_apart_have_a_third_between_them(only):
     assert work[up.train].max() < work[up.test].min()
     assert (up.train.tolist(), up.test.tolist()) == (down.test.tolist(), down.train.tolist())
     assert len(up.train) + len(up.test) < 0.75 * len(only)
+
+
+def test_thirds_apart_are_by_the_amounts_that_are_asked_for(only):
+    names = {fold.name for fold in thirds_apart(only, ("batch_flops_log", "activations_log"))}
+    assert {"activations_log, up", "activations_log, down"} <= names
+    assert not any("multiply_adds" in name for name in names)
+
+
+def test_strange_family_is_told_by_the_amounts_that_are_asked_for(only):
+    strange = pd.Series(data=True, index=only.index)
+    shown = demand_features(only, STRUCTURE_COLUMNS, strange, ("depth_log",)).dropna(axis="columns")
+    assert shown.columns.tolist() == ["depth_log"]
 
 
 def test_interval_of_an_unknown_family_is_wider(demand, runs):
