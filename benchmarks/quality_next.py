@@ -1,0 +1,154 @@
+"""In what order pairs are measured: chosen inside of what may be measured, then asked.
+
+    python -m benchmarks.quality_next --data FOLDER_OF_LUCID
+    python -m benchmarks.quality_next --data FOLDER_OF_LUCID --report
+
+In each reported draw a fifth of the pairs is held out. Of the others a fifth is held out again, in
+a few draws; each order measures pairs of the rest step by step, and the one with the highest mean
+R² over these steps is the draw's. All of that is printed before `--report` asks outside.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.next_curves import (
+    START,
+    STEP,
+    STEPS,
+    Trial,
+    curve,
+    inner_trial,
+    learnt_and_score,
+    outer_trial,
+)
+from data.importers import lucid
+from features.effect_jobs import Floats
+from features.profiles import profiles
+from pipelines.interference.pair_design import Order, PairDesign, predictive_information
+
+DRAWS, INNER_DRAWS = 2, 4
+INNER_STEPS = 5  # up to 170 pairs, about the half of what random order gets
+RANDOM = "at random"
+
+
+def least_variance(design: PairDesign) -> Floats:
+    """Return by how much the sum of variances falls, on the scale of slowdowns (A-optimal)."""
+    return np.asarray(design.weight @ design.lowered())
+
+
+def least_log_variance(design: PairDesign) -> Floats:
+    """Return by how much the sum of variances of the logarithm falls (A-optimal)."""
+    return design.lowered().sum(axis=0)
+
+
+def largest_variance(design: PairDesign) -> Floats:
+    """Return the variance beside noise, of the direction where it is larger."""
+    known = np.diag(design.covariance) / design.noise
+    n = len(design.is_left)
+    return np.maximum(known[:n], known[n:])
+
+
+def both_directions(design: PairDesign) -> Floats:
+    """Return how much both directions tell of the effects (D-optimal).
+
+    Notes
+    -----
+    The entropy criterion of Krause, Singh and Guestrin, "Near-optimal sensor placements in
+    Gaussian processes", JMLR 2008.
+    """
+    n, noise = len(design.is_left), design.noise
+    known = np.diag(design.covariance) / noise
+    shared = np.diag(design.covariance, n) ** 2 / (noise[:n] * noise[n:])
+    return np.asarray((1 + known[:n]) * (1 + known[n:]) - shared)
+
+
+def weighed(power: float) -> Order:
+    """Return `predictive_information` with pairs counted by their slowdown to some power."""
+
+    def order(design: PairDesign) -> Floats:
+        weight = design.weight ** (power / 2)
+        return predictive_information(
+            PairDesign(design.covariance, design.noise, weight, design.is_left)
+        )
+
+    return order
+
+
+ORDERS: Mapping[str, Order | None] = {
+    RANDOM: None,
+    "least sum of variances, of slowdowns": least_variance,
+    "least sum of variances, of the logarithm": least_log_variance,
+    "largest variance beside noise": largest_variance,
+    "the same, both directions at once": both_directions,
+    "most told of all pairs, each counting alike": weighed(0),
+    "the same, by squared slowdown": predictive_information,
+    "the same, by its fourth power": weighed(4),
+}
+
+
+def main() -> None:
+    """Print what each order gives inside, which is chosen, and then what it gives outside."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--report", action="store_true", help="ask the held-out fifths, too")
+    given = parser.parse_args()
+    runs = lucid.read(given.data)["profiling_runs"]
+    outer = [outer_trial(runs, draw) for draw in range(DRAWS)]
+    inner = [
+        [inner_trial(trial, draw, each) for each in range(INNER_DRAWS)]
+        for draw, trial in enumerate(outer)
+    ]
+    chosen = choices(inner)
+    ends = [random_end(trial) for trials in inner for trial in trials]
+    _say(f"{START + STEP * STEPS} at random reach {np.mean(ends):.4f} inside")
+    if given.report:
+        _say("reported: at random; by each draw's own choice")
+        _say(_told(np.mean([curve(trial, None, STEPS) for trial in outer], axis=0)))
+        orders = [ORDERS[name] for name in chosen]
+        pairs = zip(outer, orders, strict=True)
+        _say(_told(np.mean([curve(trial, order, STEPS) for trial, order in pairs], axis=0)))
+
+
+def choices(inner: Sequence[Sequence[Trial]]) -> list[str]:
+    """Return the order that each draw chooses by its inner trials, and print what they gave.
+
+    Parameters
+    ----------
+    inner : sequence of sequences of Trial
+        The inner trials of each draw.
+    """
+    means = {}
+    for name, order in ORDERS.items():
+        found = np.array([[curve(each, order, INNER_STEPS) for each in trials] for trials in inner])
+        means[name] = found[..., 1:].mean(axis=(1, 2))
+        by_draw = ", ".join(f"{each:.4f}" for each in means[name])
+        _say(f"{means[name].mean():.4f} ({by_draw})  {_told(found.mean(axis=(0, 1)))}  {name}")
+    chosen = [
+        max(means, key=lambda name, at=at: float(means[name][at])) for at in range(len(inner))
+    ]
+    _say(f"chosen in each draw: {'; '.join(chosen)}")
+    _say(f"over all draws: {max(means, key=lambda name: float(means[name].mean()))}")
+    return chosen
+
+
+def random_end(trial: Trial) -> float:
+    """Return R² after as many pairs at random as are measured in the end."""
+    first = trial.pool[: START + STEP * STEPS]
+    return learnt_and_score(trial, first, profiles(trial.runs))[1]
+
+
+def _told(scores: Floats) -> str:
+    return " ".join(f"{each:.3f}" for each in scores)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
