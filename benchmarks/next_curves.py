@@ -48,6 +48,11 @@ class Trial:
         """Return the labels of some pairs."""
         return self.labels[np.isin(self.pair, numbers)]
 
+    def pairs(self, numbers: Sequence[int] | NDArray[np.intp]) -> pd.DataFrame:
+        """Return some pairs, each once."""
+        labels = self.of(numbers)
+        return labels.loc[~pd.Series(unordered(labels), labels.index).duplicated(), PAIR]
+
     def numbers(self, pairs: pd.DataFrame) -> list[int]:
         """Return the numbers of some pairs, in either direction."""
         both = unordered(pd.concat([self.labels[PAIR], pairs[PAIR]], ignore_index=True))
@@ -95,8 +100,7 @@ def curve(trial: Trial, order: Order | None, steps: int) -> list[float]:
         if order is None:
             measured = list(trial.pool[: START + STEP * (step + 1)])
         elif step < steps:
-            left = trial.of(trial.pool[~np.isin(trial.pool, measured)])
-            left = left.loc[~pd.Series(unordered(left), left.index).duplicated(), PAIR]
+            left = trial.pairs(trial.pool[~np.isin(trial.pool, measured)])
             measured += trial.numbers(best_pairs(learnt, table, left, STEP, order))
     return scores
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.next_curves import (
+    SEED,
     START,
     STEP,
     STEPS,
@@ -28,11 +29,17 @@ from benchmarks.next_curves import (
 from data.importers import lucid
 from features.effect_jobs import Floats
 from features.profiles import profiles
-from pipelines.interference.pair_design import Order, PairDesign, predictive_information
+from pipelines.interference.next_pairs import best_pairs, learnt_effects
+from pipelines.interference.pair_design import (
+    Order,
+    PairDesign,
+    effect_information,
+    predictive_information,
+)
 
 DRAWS, INNER_DRAWS = 2, 4
 INNER_STEPS = 5  # up to 170 pairs, about the half of what random order gets
-RANDOM = "at random"
+RANDOM, SHIPPED = "at random", "the same, by squared slowdown"
 
 
 def least_variance(design: PairDesign) -> Floats:
@@ -52,20 +59,6 @@ def largest_variance(design: PairDesign) -> Floats:
     return np.maximum(known[:n], known[n:])
 
 
-def both_directions(design: PairDesign) -> Floats:
-    """Return how much both directions tell of the effects (D-optimal).
-
-    Notes
-    -----
-    The entropy criterion of Krause, Singh and Guestrin, "Near-optimal sensor placements in
-    Gaussian processes", JMLR 2008.
-    """
-    n, noise = len(design.is_left), design.noise
-    known = np.diag(design.covariance) / noise
-    shared = np.diag(design.covariance, n) ** 2 / (noise[:n] * noise[n:])
-    return np.asarray((1 + known[:n]) * (1 + known[n:]) - shared)
-
-
 def weighed(power: float) -> Order:
     """Return `predictive_information` with pairs counted by their slowdown to some power."""
 
@@ -83,10 +76,16 @@ ORDERS: Mapping[str, Order | None] = {
     "least sum of variances, of slowdowns": least_variance,
     "least sum of variances, of the logarithm": least_log_variance,
     "largest variance beside noise": largest_variance,
-    "the same, both directions at once": both_directions,
+    "the same, both directions at once": effect_information,
     "most told of all pairs, each counting alike": weighed(0),
-    "the same, by squared slowdown": predictive_information,
+    SHIPPED: predictive_information,
     "the same, by its fourth power": weighed(4),
+}
+
+FIRST: Mapping[str, Order | None] = {
+    RANDOM: None,
+    "told of the effects": effect_information,
+    "told of all pairs": predictive_information,
 }
 
 
@@ -103,14 +102,33 @@ def main() -> None:
         for draw, trial in enumerate(outer)
     ]
     chosen = choices(inner)
-    ends = [random_end(trial) for trials in inner for trial in trials]
+    trials = [trial for each in inner for trial in each]
+    ends = [random_score(trial, START + STEP * STEPS) for trial in trials]
     _say(f"{START + STEP * STEPS} at random reach {np.mean(ends):.4f} inside")
+    firsts = {name: [first_score(each, order) for each in trials] for name, order in FIRST.items()}
+    told = ", ".join(f"{np.mean(scores):.4f} {name}" for name, scores in firsts.items())
+    _say(f"the first {START}, nothing measured before: {told}")
     if given.report:
-        _say("reported: at random; by each draw's own choice")
-        _say(_told(np.mean([curve(trial, None, STEPS) for trial in outer], axis=0)))
-        orders = [ORDERS[name] for name in chosen]
-        pairs = zip(outer, orders, strict=True)
-        _say(_told(np.mean([curve(trial, order, STEPS) for trial, order in pairs], axis=0)))
+        report(outer, chosen)
+
+
+def report(outer: Sequence[Trial], chosen: Sequence[str]) -> None:
+    """Print what the reported draws give.
+
+    Parameters
+    ----------
+    outer : sequence of Trial
+    chosen : sequence of str
+        The order that each of them chose inside.
+    """
+    for what, names in (
+        (RANDOM, [RANDOM] * len(outer)),
+        ("by each draw's own choice", chosen),
+        ("as shipped", [SHIPPED] * len(outer)),
+    ):
+        pairs = zip(outer, names, strict=True)
+        found = np.mean([curve(trial, ORDERS[name], STEPS) for trial, name in pairs], axis=0)
+        _say(f"reported {_told(found)}  {what}")
 
 
 def choices(inner: Sequence[Sequence[Trial]]) -> list[str]:
@@ -135,10 +153,19 @@ def choices(inner: Sequence[Sequence[Trial]]) -> list[str]:
     return chosen
 
 
-def random_end(trial: Trial) -> float:
-    """Return R² after as many pairs at random as are measured in the end."""
-    first = trial.pool[: START + STEP * STEPS]
-    return learnt_and_score(trial, first, profiles(trial.runs))[1]
+def random_score(trial: Trial, count: int) -> float:
+    """Return R² after so many pairs at random."""
+    return learnt_and_score(trial, trial.pool[:count], profiles(trial.runs))[1]
+
+
+def first_score(trial: Trial, order: Order | None) -> float:
+    """Return R² after the first pairs, in some order from the very first one on."""
+    if order is None:
+        return random_score(trial, START)
+    table = profiles(trial.runs)
+    nothing = learnt_effects(trial.labels.head(0), table, SEED)
+    found = best_pairs(nothing, table, trial.pairs(trial.pool), START, order)
+    return learnt_and_score(trial, trial.numbers(found), table)[1]
 
 
 def _told(scores: Floats) -> str:

@@ -10,7 +10,12 @@ from features.effect_jobs import effect_jobs, stand
 from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows
 from features.effect_tables import effects_from
 from features.effects import Effects, effects
-from pipelines.interference.pair_design import Order, pair_design, predictive_information
+from pipelines.interference.pair_design import (
+    Order,
+    effect_information,
+    pair_design,
+    predictive_information,
+)
 from pipelines.labelling.label_effects import label_effects, unordered
 
 MIN_LABELS = 20  # below, how effects are shared cannot be learnt, and is assumed
@@ -59,15 +64,17 @@ def next_pairs(
 
     Notes
     -----
-    Greedy, each pair given those before it, by `predictive_information`. Other orders were compared
-    with it on pairs that no reported number is of: ``benchmarks.quality_next``.
+    Greedy, each pair given those before it: by `predictive_information`, or by
+    `effect_information` where how effects are shared is not learnt yet but assumed. Chosen without
+    the pairs that reported numbers are of: ``benchmarks.quality_next`` and ``docs/results.md``.
     """
     if count < 1:
         raise SettingError(f"the number of pairs must be at least 1, got {count}")
     open_pairs = _open_pairs(labels, profiles, candidates, seed)
     if open_pairs.empty:
         return open_pairs.assign(error_share=pd.Series(dtype="float64"))
-    return best_pairs(learnt_effects(labels, profiles, seed), profiles, open_pairs, count)
+    order = predictive_information if len(labels) >= MIN_LABELS else effect_information
+    return best_pairs(learnt_effects(labels, profiles, seed), profiles, open_pairs, count, order)
 
 
 def best_pairs(
@@ -75,7 +82,7 @@ def best_pairs(
     profiles: pd.DataFrame,
     open_pairs: pd.DataFrame,
     count: int,
-    order: Order = predictive_information,
+    order: Order,
 ) -> pd.DataFrame:
     """Return the open pairs that come first, given what was learnt so far.
 

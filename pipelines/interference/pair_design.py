@@ -85,10 +85,28 @@ def predictive_information(design: PairDesign) -> Floats:
     "Prediction-oriented Bayesian active learning", AISTATS 2023. -log(1 - rho²) of a measurement
     and of another pair's, noise included, summed over all pairs and both of their directions. Each
     counts by what an error of its logarithm is as a squared error of its slowdown. What tells most
-    of the effects themselves (D-optimal) spends measurements on jobs that hardly slow down.
+    of the effects themselves spends measurements on jobs that hardly slow down.
     """
     told = design.lowered() / (np.diag(design.covariance) + design.noise)[:, None]
     return np.asarray(-design.weight @ np.log1p(-np.minimum(told, MOST_TOLD)))
+
+
+def effect_information(design: PairDesign) -> Floats:
+    """Return what each pair's measurement would tell of the effects themselves, shape (n,).
+
+    Parameters
+    ----------
+    design : PairDesign
+
+    Notes
+    -----
+    Greedy D-optimal design, both directions of a pair at once: the entropy criterion of Krause,
+    Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 2008.
+    """
+    n, noise = len(design.is_left), design.noise
+    known = np.diag(design.covariance) / noise
+    shared = np.diag(design.covariance, n) ** 2 / (noise[:n] * noise[n:])
+    return np.asarray((1 + known[:n]) * (1 + known[n:]) - shared)
 
 
 def pair_design(learnt: Effects, open_pairs: pd.DataFrame, profiles: pd.DataFrame) -> PairDesign:

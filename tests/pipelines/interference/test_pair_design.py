@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from pipelines.interference.pair_design import PairDesign, predictive_information
+from pipelines.interference.pair_design import (
+    PairDesign,
+    effect_information,
+    predictive_information,
+)
 
 
 def design(covariance, noise=0.1, weight=1.0):
@@ -30,12 +34,14 @@ def test_a_pair_that_slows_down_comes_before_one_of_which_less_is_known():
     found = design(np.diag(unknown), weight=[4.0, 1.0, 4.0, 1.0])
     assert found.best(predictive_information) == 0
     assert design(np.diag(unknown)).best(predictive_information) == 1
+    assert found.best(effect_information) == 1
 
 
 def test_a_pair_that_others_are_like_comes_before_one_of_which_less_is_known():
     unknown = np.diag([0.1, 0.1, 0.12] * 2)
     unknown[[0, 1], [1, 0]] = unknown[[3, 4], [4, 3]] = 0.08
     assert design(unknown).best(predictive_information) in (0, 1)
+    assert design(unknown).best(effect_information) == 2
 
 
 def test_a_measured_pair_does_not_come_again():
