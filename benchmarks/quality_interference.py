@@ -12,7 +12,7 @@ from data.importers import gavel, lucid
 from features.profiles import profiles
 from pipelines.interference.evaluate import Plan, evaluate_interference
 from pipelines.interference.gpu_models import gpu_model_rows
-from pipelines.interference.pair_design import predictive_information
+from pipelines.interference.pair_design import effect_information
 from pipelines.interference.share_scores import commonest_classes, share_answers
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
@@ -83,7 +83,7 @@ def _shares(shares: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
 def _choice(runs: pd.DataFrame) -> Iterator[Row]:
     """Yield how many pairs the chosen order needs for what random choice reaches with all."""
     trials = [outer_trial(runs, draw) for draw in range(DRAWS)]
-    orders = predictive_information, None
+    orders = effect_information, None
     chosen, random = (
         np.mean([curve(trial, order, STEPS) for trial in trials], axis=0) for order in orders
     )

@@ -26,61 +26,16 @@ from benchmarks.next_curves import (
     learnt_and_score,
     outer_trial,
 )
+from benchmarks.next_orders import ORDERS, RANDOM, SHIPPED, predictive_information
 from data.importers import lucid
 from features.effect_jobs import Floats
 from features.profiles import profiles
 from pipelines.interference.next_pairs import best_pairs, learnt_effects
-from pipelines.interference.pair_design import (
-    Order,
-    PairDesign,
-    effect_information,
-    predictive_information,
-)
+from pipelines.interference.pair_design import Order, effect_information
 
-DRAWS, INNER_DRAWS = 2, 4
+DRAWS, INNER_DRAWS = 2, 4  # reported; inside of each
 INNER_STEPS = 5  # up to 170 pairs, about the half of what random order gets
-RANDOM, SHIPPED = "at random", "the same, by squared slowdown"
 
-
-def least_variance(design: PairDesign) -> Floats:
-    """Return by how much the sum of variances falls, on the scale of slowdowns (A-optimal)."""
-    return np.asarray(design.weight @ design.lowered())
-
-
-def least_log_variance(design: PairDesign) -> Floats:
-    """Return by how much the sum of variances of the logarithm falls (A-optimal)."""
-    return design.lowered().sum(axis=0)
-
-
-def largest_variance(design: PairDesign) -> Floats:
-    """Return the variance beside noise, of the direction where it is larger."""
-    known = np.diag(design.covariance) / design.noise
-    n = len(design.is_left)
-    return np.maximum(known[:n], known[n:])
-
-
-def weighed(power: float) -> Order:
-    """Return `predictive_information` with pairs counted by their slowdown to some power."""
-
-    def order(design: PairDesign) -> Floats:
-        weight = design.weight ** (power / 2)
-        return predictive_information(
-            PairDesign(design.covariance, design.noise, weight, design.is_left)
-        )
-
-    return order
-
-
-ORDERS: Mapping[str, Order | None] = {
-    RANDOM: None,
-    "least sum of variances, of slowdowns": least_variance,
-    "least sum of variances, of the logarithm": least_log_variance,
-    "largest variance beside noise": largest_variance,
-    "the same, both directions at once": effect_information,
-    "most told of all pairs, each counting alike": weighed(0),
-    SHIPPED: predictive_information,
-    "the same, by its fourth power": weighed(4),
-}
 
 FIRST: Mapping[str, Order | None] = {
     RANDOM: None,
@@ -94,11 +49,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--report", action="store_true", help="ask the held-out fifths, too")
+    parser.add_argument("--inner", type=int, default=INNER_DRAWS, help="draws inside of each")
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
     outer = [outer_trial(runs, draw) for draw in range(DRAWS)]
     inner = [
-        [inner_trial(trial, draw, each) for each in range(INNER_DRAWS)]
+        [inner_trial(trial, draw, each) for each in range(given.inner)]
         for draw, trial in enumerate(outer)
     ]
     chosen = choices(inner)

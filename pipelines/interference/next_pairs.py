@@ -1,4 +1,4 @@
-"""Which pairs to measure next: those that tell most of all other pairs' slowdowns."""
+"""Which pairs to measure next: those of which least is known, beside what a measurement tells."""
 
 from itertools import combinations_with_replacement
 
@@ -10,12 +10,7 @@ from features.effect_jobs import effect_jobs, stand
 from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows
 from features.effect_tables import effects_from
 from features.effects import Effects, effects
-from pipelines.interference.pair_design import (
-    Order,
-    effect_information,
-    pair_design,
-    predictive_information,
-)
+from pipelines.interference.pair_design import Order, effect_information, pair_design
 from pipelines.labelling.label_effects import label_effects, unordered
 
 MIN_LABELS = 20  # below, how effects are shared cannot be learnt, and is assumed
@@ -64,17 +59,15 @@ def next_pairs(
 
     Notes
     -----
-    Greedy, each pair given those before it: by `predictive_information`, or by
-    `effect_information` where how effects are shared is not learnt yet but assumed. Chosen without
-    the pairs that reported numbers are of: ``benchmarks.quality_next`` and ``docs/results.md``.
+    Greedy, each pair given those before it, by `effect_information`; other orders are compared with
+    it in ``benchmarks.quality_next``.
     """
     if count < 1:
         raise SettingError(f"the number of pairs must be at least 1, got {count}")
     open_pairs = _open_pairs(labels, profiles, candidates, seed)
     if open_pairs.empty:
         return open_pairs.assign(error_share=pd.Series(dtype="float64"))
-    order = predictive_information if len(labels) >= MIN_LABELS else effect_information
-    return best_pairs(learnt_effects(labels, profiles, seed), profiles, open_pairs, count, order)
+    return best_pairs(learnt_effects(labels, profiles, seed), profiles, open_pairs, count)
 
 
 def best_pairs(
@@ -82,7 +75,7 @@ def best_pairs(
     profiles: pd.DataFrame,
     open_pairs: pd.DataFrame,
     count: int,
-    order: Order,
+    order: Order = effect_information,
 ) -> pd.DataFrame:
     """Return the open pairs that come first, given what was learnt so far.
 

@@ -1,4 +1,4 @@
-"""What measuring a pair would tell of all other pairs, while pairs are chosen one after another."""
+"""What is left unknown of pairs, while they are chosen one after another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from features.effects import Effects, effect_covariance, effect_estimates
 from serving.inference.interference_rows import effect_rows
 
 SWAPPED = ["neighbour_key", "job_key", "gpu_model"]
-MOST_TOLD = 1 - 1e-9  # of a variance; rounding must not tell more than everything
 
 
 @dataclass(slots=True)
@@ -51,44 +50,9 @@ class PairDesign:
             self.covariance -= np.outer(column, column) / (column[row] + self.noise[row])
         self.is_left[at] = 0
 
-    def lowered(self) -> Floats:
-        """Return by how much each pair's measurement would lower each variance, shape (2 n, n).
-
-        Notes
-        -----
-        Both directions are measured at once: c' S^-1 c, with the covariance S of both
-        measurements, noise included, and that of them and what is asked about, c.
-        """
-        n = len(self.is_left)
-        first, second = self.covariance[:, :n], self.covariance[:, n:]
-        total = np.diag(self.covariance) + self.noise
-        shared = np.diag(self.covariance, n)
-        determinant = total[:n] * total[n:] - shared**2
-        square = total[n:] * first**2 + total[:n] * second**2 - 2 * shared * first * second
-        return np.asarray(square / determinant)
-
 
 Order = Callable[[PairDesign], Floats]
 """From what is left unknown to a number for each pair; the highest is measured next."""
-
-
-def predictive_information(design: PairDesign) -> Floats:
-    """Return what each pair's measurement would tell of all slowdowns to come, shape (n,).
-
-    Parameters
-    ----------
-    design : PairDesign
-
-    Notes
-    -----
-    Expected predictive information gain of a Gaussian process: Bickford Smith et al.,
-    "Prediction-oriented Bayesian active learning", AISTATS 2023. -log(1 - rho²) of a measurement
-    and of another pair's, noise included, summed over all pairs and both of their directions. Each
-    counts by what an error of its logarithm is as a squared error of its slowdown. What tells most
-    of the effects themselves spends measurements on jobs that hardly slow down.
-    """
-    told = design.lowered() / (np.diag(design.covariance) + design.noise)[:, None]
-    return np.asarray(-design.weight @ np.log1p(-np.minimum(told, MOST_TOLD)))
 
 
 def effect_information(design: PairDesign) -> Floats:
@@ -101,7 +65,10 @@ def effect_information(design: PairDesign) -> Floats:
     Notes
     -----
     Greedy D-optimal design, both directions of a pair at once: the entropy criterion of Krause,
-    Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 2008.
+    Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes", JMLR 2008. To lower
+    the sum of the variances instead (A-optimal) trusts how effects are shared more than can be
+    learnt from few pairs; what tells most of all other pairs is no better, nor worse, and takes
+    longer: ``benchmarks.quality_next`` and ``docs/results.md``.
     """
     n, noise = len(design.is_left), design.noise
     known = np.diag(design.covariance) / noise

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import quality_next
 from benchmarks.next_curves import curve, inner_trial, outer_trial
-from pipelines.interference.pair_design import predictive_information
+from benchmarks.next_orders import predictive_information
 from tests.pipelines.interference.programs import runs_of_five
 
 

@@ -7,8 +7,7 @@ import pytest
 from data.errors import SettingError
 from data.sample_data import sample_runs
 from features.profiles import profiles
-from pipelines.interference.next_pairs import PAIR, best_pairs, learnt_effects, next_pairs
-from pipelines.interference.pair_design import effect_information, predictive_information
+from pipelines.interference.next_pairs import next_pairs
 from pipelines.labelling.audit import audited
 from pipelines.labelling.label_effects import unordered
 
@@ -61,14 +60,3 @@ def test_the_only_job_that_was_never_measured_comes_first(labels, table, new):
     is_known = (labels[["job_key", "neighbour_key"]] != new).all(axis=1)
     found = next_pairs(labels[is_known], table[table["job_key"].isin(labels["job_key"])], 1, seed=0)
     assert new in found.loc[0, ["job_key", "neighbour_key"]].tolist()
-
-
-@pytest.mark.parametrize(("rows", "order"), [(6, effect_information), (40, predictive_information)])
-def test_the_order_follows_whether_sharing_is_learnt(labels, table, rows, order):
-    known, left = labels.head(rows), labels.tail(60)
-    found = next_pairs(known, table, 8, seed=0, candidates=left)
-    number = pd.Series(unordered(left), index=left.index)
-    left = left.loc[~number.duplicated(), PAIR].reset_index(drop=True)
-    is_open = ~left.apply(frozenset, axis=1).isin(known[PAIR].apply(frozenset, axis=1))
-    wanted = best_pairs(learnt_effects(known, table, 0), table, left[is_open], 8, order)
-    pd.testing.assert_frame_equal(found, wanted)
