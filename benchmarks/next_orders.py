@@ -86,3 +86,4 @@ ORDERS: Mapping[str, Order | None] = {
     "the same, by squared slowdown": predictive_information,
     "the same, by its fourth power": weighed(4),
 }
+CLOSEST = (SHIPPED, "the same, by squared slowdown", "the same, by its fourth power")

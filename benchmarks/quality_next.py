@@ -1,7 +1,7 @@
 """In what order pairs are measured: chosen inside of what may be measured, then asked.
 
     python -m benchmarks.quality_next --data FOLDER_OF_LUCID
-    python -m benchmarks.quality_next --data FOLDER_OF_LUCID --report
+    python -m benchmarks.quality_next --data FOLDER_OF_LUCID --report --further 6
 
 In each reported draw a fifth of the pairs is held out. Of the others a fifth is held out again, in
 a few draws; each order measures pairs of the rest step by step, and the one with the highest mean
@@ -26,7 +26,7 @@ from benchmarks.next_curves import (
     learnt_and_score,
     outer_trial,
 )
-from benchmarks.next_orders import ORDERS, RANDOM, SHIPPED, predictive_information
+from benchmarks.next_orders import CLOSEST, ORDERS, RANDOM, SHIPPED, predictive_information
 from data.importers import lucid
 from features.effect_jobs import Floats
 from features.profiles import profiles
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--report", action="store_true", help="ask the held-out fifths, too")
     parser.add_argument("--inner", type=int, default=INNER_DRAWS, help="draws inside of each")
+    parser.add_argument("--further", type=int, default=0, help="draws that are not reported")
     given = parser.parse_args()
     runs = lucid.read(given.data)["profiling_runs"]
     outer = [outer_trial(runs, draw) for draw in range(DRAWS)]
@@ -65,26 +66,18 @@ def main() -> None:
     told = ", ".join(f"{np.mean(scores):.4f} {name}" for name, scores in firsts.items())
     _say(f"the first {START}, nothing measured before: {told}")
     if given.report:
-        report(outer, chosen)
+        _report("reported, at random", outer, [RANDOM] * DRAWS)
+        _report("reported, by each draw's own choice", outer, chosen)
+        _report("reported, as shipped", outer, [SHIPPED] * DRAWS)
+    further = [outer_trial(runs, DRAWS + draw) for draw in range(given.further)]
+    for name in (RANDOM, *CLOSEST) if further else ():
+        _report(f"further draws, {name}", further, [name] * len(further))
 
 
-def report(outer: Sequence[Trial], chosen: Sequence[str]) -> None:
-    """Print what the reported draws give.
-
-    Parameters
-    ----------
-    outer : sequence of Trial
-    chosen : sequence of str
-        The order that each of them chose inside.
-    """
-    for what, names in (
-        (RANDOM, [RANDOM] * len(outer)),
-        ("by each draw's own choice", chosen),
-        ("as shipped", [SHIPPED] * len(outer)),
-    ):
-        pairs = zip(outer, names, strict=True)
-        found = np.mean([curve(trial, ORDERS[name], STEPS) for trial, name in pairs], axis=0)
-        _say(f"reported {_told(found)}  {what}")
+def _report(what: str, outer: Sequence[Trial], names: Sequence[str]) -> None:
+    pairs = zip(outer, names, strict=True)
+    found = np.mean([curve(trial, ORDERS[name], STEPS) for trial, name in pairs], axis=0)
+    _say(f"{_told(found)}  {what}")
 
 
 def choices(inner: Sequence[Sequence[Trial]]) -> list[str]:
