@@ -6,23 +6,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.next_curves import SEED, START, STEP, STEPS, curve, outer_trial
 from benchmarks.quality_row import Row, at_least, at_most, interval_rows, number, plain
 from data.importers import gavel, lucid
-from features.effect_tables import effects_from
-from features.effects import effect_estimates
 from features.profiles import profiles
 from pipelines.interference.evaluate import Plan, evaluate_interference
 from pipelines.interference.gpu_models import gpu_model_rows
-from pipelines.interference.next_pairs import next_pairs
+from pipelines.interference.pair_design import effect_information
 from pipelines.interference.share_scores import commonest_classes, share_answers
 from pipelines.labelling.audit import audited
 from pipelines.labelling.audit_rules import ALL_ROWS, AuditRules
-from pipelines.labelling.label_effects import PAIR, label_effects, unordered
-from pipelines.metrics import r2
-from pipelines.split_groups import pair_names
-from serving.inference.interference_rows import effect_rows
 
-SEED = 7
 RULES: Mapping[str, AuditRules] = {"audited": AuditRules(), "all": ALL_ROWS}
 SPLITS: Mapping[str, tuple[str, ...]] = {
     "audited": ("pair", "family_pair", "configuration", "family"),
@@ -34,7 +28,7 @@ REACH_GPU_MODEL, REACH_SHARES, REACH_CHOICE = 0.75, 0.80, 0.5
 EVALUATE = "colocast evaluate interference --data lucid --split {split} --rows {rows}"
 BENCH = "python -m benchmarks.quality --only interference --json FILE"
 
-START, STEP, STEPS, DRAWS = 20, 30, 10, 2  # pairs measured first, then at a time; repetitions
+DRAWS = 2  # of the fifth that is never measured
 
 
 def interference_quality(folder: Path) -> Iterator[Row]:
@@ -88,8 +82,11 @@ def _shares(shares: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
 
 def _choice(runs: pd.DataFrame) -> Iterator[Row]:
     """Yield how many pairs the chosen order needs for what random choice reaches with all."""
-    curves = [_curves(runs, draw) for draw in range(DRAWS)]
-    chosen, random = (np.mean([curve[at] for curve in curves], axis=0) for at in (0, 1))
+    trials = [outer_trial(runs, draw) for draw in range(DRAWS)]
+    orders = effect_information, None
+    chosen, random = (
+        np.mean([curve(trial, order, STEPS) for trial in trials], axis=0) for order in orders
+    )
     sizes = START + STEP * np.arange(STEPS + 1)
     # The random curve's last point is its best; noise makes it stumble.
     reached = np.flatnonzero(chosen >= random[-1])
@@ -98,55 +95,3 @@ def _choice(runs: pd.DataFrame) -> Iterator[Row]:
     yield at_most(plain(f"{what}, as a share", needed / sizes[-1], "share", BENCH), REACH_CHOICE)
     for size, ours, theirs in zip(sizes, chosen, random, strict=True):
         yield plain(f"R² after {size} chosen pairs", float(ours), "R²", BENCH, float(theirs))
-
-
-def _curves(runs: pd.DataFrame, draw: int) -> tuple[list[float], list[float]]:
-    """Return R² after so many pairs, chosen and at random.
-
-    Which pairs there are to ask about and to measure says the audit of all; what is learnt from,
-    an audit of what was measured so far.
-    """
-    table = profiles(runs)
-    labels = audited(runs).labels
-    pair = unordered(labels)
-    order = np.random.default_rng(SEED + draw).permutation(pair.max() + 1)
-    fifth = len(order) // 5
-    test = labels[np.isin(pair, order[:fifth])]
-    pool = order[fifth:]
-    first = [list(pool[:START]), list(pool[:START])]
-    curves: tuple[list[float], list[float]] = ([], [])
-    left = labels.loc[np.isin(pair, pool), PAIR]
-    for step in range(STEPS + 1):
-        chosen, random = (measured_so_far(runs, labels[np.isin(pair, each)]) for each in first)
-        for measured, curve in zip((chosen, random), curves, strict=True):
-            curve.append(_score(measured, table, test))
-        first[1] = list(pool[: START + STEP * (step + 1)])
-        is_open = ~np.isin(pair, first[0])[np.isin(pair, pool)]
-        found = next_pairs(chosen, table, STEP, SEED, left[is_open])
-        both = pd.concat([labels, found], ignore_index=True)
-        number = unordered(both)
-        names = {int(new): int(old) for new, old in zip(number, pair, strict=False)}
-        first[0] += [names[int(at)] for at in number[len(labels) :]]
-    return curves
-
-
-def measured_so_far(runs: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the labels that stand once some pairs are measured, and no others.
-
-    Parameters
-    ----------
-    runs : DataFrame, ``data.schemas.PROFILING_RUNS``
-    labels : DataFrame, ``data.schemas.LABELS``
-        Of the pairs that were measured; both sides of each are.
-    """
-    sides = "job_key", "neighbour_key", "gpu_model"
-    beside = runs["neighbour_key"].notna()
-    is_measured = pair_names(runs[beside], *sides).isin(pair_names(labels, *sides)).to_numpy()
-    return audited(runs.drop(index=runs.index[beside][~is_measured])).labels
-
-
-def _score(measured: pd.DataFrame, table: pd.DataFrame, test: pd.DataFrame) -> float:
-    learnt, missing = effects_from(label_effects(measured, table, SEED).tables)
-    value = np.exp(effect_estimates(learnt, effect_rows(table, test, missing)))
-    score = r2(test["slowdown"].to_numpy(np.float64), value)
-    return float("nan") if score is None else score

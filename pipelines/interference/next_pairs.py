@@ -1,18 +1,17 @@
 """Which pairs to measure next: those of which least is known, beside what a measurement tells."""
 
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
 import pandas as pd
 
 from data.errors import SettingError
-from features.effect_jobs import Floats, effect_jobs, stand
-from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows, Positions
+from features.effect_jobs import effect_jobs, stand
+from features.effect_kernel import COMPONENT_NAMES, EffectKernel, EffectRows
 from features.effect_tables import effects_from
-from features.effects import Effects, effect_covariance, effect_estimates, effects
+from features.effects import Effects, effects
+from pipelines.interference.pair_design import Order, effect_information, pair_design
 from pipelines.labelling.label_effects import label_effects, unordered
-from serving.inference.interference_rows import effect_rows
 
 MIN_LABELS = 20  # below, how effects are shared cannot be learnt, and is assumed
 MOST_CANDIDATES = 1500  # pairs; more are thinned at random
@@ -60,20 +59,43 @@ def next_pairs(
 
     Notes
     -----
-    Greedy D-optimal design for a Gaussian process, both directions of a pair at once: the entropy
-    criterion of Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian
-    processes", JMLR 2008. To lower the sum of the variances instead (A-optimal) trusts how
-    effects are shared more than can be learnt from few pairs: see ``docs/results.md``.
+    Greedy, each pair given those before it, by `effect_information`; other orders are compared with
+    it in ``benchmarks.quality_next``.
     """
     if count < 1:
         raise SettingError(f"the number of pairs must be at least 1, got {count}")
     open_pairs = _open_pairs(labels, profiles, candidates, seed)
     if open_pairs.empty:
         return open_pairs.assign(error_share=pd.Series(dtype="float64"))
-    design = _design(_learnt(labels, profiles, seed), open_pairs, profiles)
+    return best_pairs(learnt_effects(labels, profiles, seed), profiles, open_pairs, count)
+
+
+def best_pairs(
+    learnt: Effects,
+    profiles: pd.DataFrame,
+    open_pairs: pd.DataFrame,
+    count: int,
+    order: Order = effect_information,
+) -> pd.DataFrame:
+    """Return the open pairs that come first, given what was learnt so far.
+
+    Parameters
+    ----------
+    learnt : Effects
+    profiles : DataFrame, ``data.schemas.PROFILES``
+    open_pairs : DataFrame of shape (>= 1, 3)
+        ``job_key``, ``neighbour_key`` and ``gpu_model``, each pair once in either direction.
+    count : int
+    order : Order
+
+    Returns
+    -------
+    DataFrame of shape (<= count, 4), as `next_pairs`
+    """
+    design = pair_design(learnt, open_pairs, profiles)
     first, total = [], design.error()
     for _ in range(min(count, len(open_pairs))):
-        best = design.best()
+        best = design.best(order)
         design.measure(best)
         first.append((best, design.error() / total))
     chosen = open_pairs.iloc[[at for at, _ in first]].reset_index(drop=True)
@@ -103,7 +125,16 @@ def _all_pairs(profiles: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=PAIR)
 
 
-def _learnt(labels: pd.DataFrame, profiles: pd.DataFrame, seed: int) -> Effects:
+def learnt_effects(labels: pd.DataFrame, profiles: pd.DataFrame, seed: int) -> Effects:
+    """Return what the labels tell; how effects are shared is assumed where they are few.
+
+    Parameters
+    ----------
+    labels : DataFrame, ``data.schemas.LABELS``
+        May be empty.
+    profiles : DataFrame, ``data.schemas.PROFILES``
+    seed : int
+    """
     if len(labels) >= MIN_LABELS:
         return effects_from(label_effects(labels, profiles, seed).tables)[0]
     if len(labels):
@@ -111,43 +142,3 @@ def _learnt(labels: pd.DataFrame, profiles: pd.DataFrame, seed: int) -> Effects:
     nobody = effect_jobs(profiles.iloc[:0], stand(profiles))
     none = np.empty(0, dtype=np.intp)
     return effects(ASSUMED, ASSUMED_MEAN, EffectRows(nobody, none, none), np.empty(0), np.empty(0))
-
-
-@dataclass(slots=True)
-class _Design:
-    """What is left unknown of both directions of each open pair, while pairs are chosen."""
-
-    covariance: Floats  # of the first directions, then of the second ones
-    noise: Floats
-    weight: Floats  # from log slowdowns to slowdowns
-    is_left: Positions
-
-    def error(self) -> float:
-        """Return the expected squared error, summed over both directions of all pairs."""
-        return float(np.diag(self.covariance) @ self.weight)
-
-    def best(self) -> int:
-        """Return the position of the pair whose measurement tells most."""
-        n = len(self.is_left)
-        known = np.diag(self.covariance) / self.noise
-        shared = np.diag(self.covariance, n) ** 2 / (self.noise[:n] * self.noise[n:])
-        information = (1 + known[:n]) * (1 + known[n:]) - shared
-        return int(np.argmax(np.where(self.is_left, information, -np.inf)))
-
-    def measure(self, at: int) -> None:
-        """Take both directions of a pair as measured."""
-        for row in (at, at + len(self.is_left)):
-            column = self.covariance[:, row]
-            self.covariance -= np.outer(column, column) / (column[row] + self.noise[row])
-        self.is_left[at] = 0
-
-
-def _design(learnt: Effects, open_pairs: pd.DataFrame, profiles: pd.DataFrame) -> _Design:
-    swapped = open_pairs.set_axis([PAIR[1], PAIR[0], PAIR[2]], axis="columns")[PAIR]
-    rows = effect_rows(profiles, pd.concat([open_pairs, swapped]), stand(profiles))
-    return _Design(
-        effect_covariance(learnt, rows),
-        learnt.kernel.noise_variance(rows),
-        np.exp(2 * effect_estimates(learnt, rows)),
-        np.ones(len(open_pairs), dtype=np.intp),
-    )

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import quality_intervals
 from benchmarks.nested import CHOSEN
+from benchmarks.next_curves import measured_so_far
 from benchmarks.quality_designs import LOG, by_options, chosen
-from benchmarks.quality_interference import measured_so_far
 from pipelines.interference import effects_fit
 from pipelines.interference.calibration import possible_folds
 from pipelines.interference.fit import ForestOptions
