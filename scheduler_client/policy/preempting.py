@@ -9,7 +9,7 @@ from scheduler_client.policy.choosing import fitting_cards
 from scheduler_client.policy.decisions import Eviction, Ground
 from scheduler_client.policy.giving_way import OWED, Field, Rights, rights_of
 from scheduler_client.policy.placing import Search
-from scheduler_client.policy.trial import Option, Trial, may_give, will_do
+from scheduler_client.policy.trial import Option, Trial, refusing, will_do
 from scheduler_client.policy.view import CardState, RunningJob
 
 GROUNDS = (Ground.SERVICE, Ground.RECLAIM, Ground.PASSED, Ground.PRIORITY)
@@ -119,7 +119,7 @@ def _cheapest_option(cards: Iterable[CardState], search: Search, rights: Rights)
             for number, each in enumerate(options, 1):
                 price = sum(costs[victim] for victim in each.victims)
                 heappush(heap, (price, card_id, number, each))
-        elif may_give(option.victims, search, rights, ledger):
+        elif not refusing(option.victims, search, rights, ledger):
             return [option]
     return []
 
@@ -135,7 +135,7 @@ def _options(card: CardState, search: Search, rights: Rights) -> Iterator[Option
             if any(smaller <= set(victims) for smaller in done):
                 continue
             if will_do(_without(card, victims, eligible), search):
-                if not rights.field.is_last_resort or may_give(
+                if not rights.field.is_last_resort or not refusing(
                     victims, search, rights, search.board.ledger
                 ):
                     done.append(set(victims))

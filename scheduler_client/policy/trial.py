@@ -1,6 +1,6 @@
 """Evictions on paper: whether a job could start once some others have left, and who is spared."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -10,6 +10,8 @@ from scheduler_client.policy.placing import Search, judged
 from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.scoring import Candidate
 from scheduler_client.policy.view import CardState, RunningJob
+
+NO_OPTION = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +23,36 @@ class Option:
     victims: tuple[str, ...]
 
 
-def may_give(victims: Iterable[str], search: Search, rights: Rights, ledger: Ledger) -> bool:
-    """Return whether the victims' queues hold more than their own, each as it leaves.
+def refusing(
+    victims: Iterable[str], search: Search, rights: Rights, ledger: Ledger
+) -> frozenset[str]:
+    """Return the queues that hold no more than their own when the victims are to leave.
 
-    In some order: the neighbour of one that has left holds more than before.
+    None, where these may leave in some order: the neighbour of one that has left holds more than
+    before, and of each queue the largest leaves last, as then what it holds beyond its own lasts
+    the longest.
     """
-    gone: list[RunningJob] = []
-    # The largest last: what a queue holds beyond its own is then left for it the longest.
-    left = sorted((rights.victims[victim] for victim in victims), key=lambda job: len(job.card_ids))
+    left: dict[str, list[RunningJob]] = {}
+    for job in sorted((rights.victims[name] for name in victims), key=lambda j: -len(j.card_ids)):
+        left.setdefault(job.queue, []).append(job)
+    gone: set[str] = set()
+    held = {queue: ledger.held_by_queue.get(queue, 0.0) for queue in left}
     while left:
-        able = (job for job in left if _holds_more(job, gone, search, rights, ledger))
-        job = next(able, None)
-        if job is None:
-            return False
-        left.remove(job)
-        gone.append(job)
-    return True
+        queue = next((q for q in left if _may(q, held[q], search, rights)), None)
+        if queue is None:
+            return frozenset(left)
+        job = left[queue].pop()
+        for other, gpus in ledger.freed_by(job, gone).items():
+            held[other] = held.get(other, 0.0) + gpus
+        gone.add(job.job_id)
+        if not left[queue]:
+            del left[queue]
+    return frozenset()
 
 
-def _holds_more(
-    job: RunningJob, gone: Sequence[RunningJob], search: Search, rights: Rights, ledger: Ledger
-) -> bool:
-    if job.queue == search.job.queue:
-        return True
-    held = ledger.held_without(gone, job.queue)
-    return not is_guaranteed(rights.field.queues[job.queue], held)
+def _may(queue: str, held_gpus: float, search: Search, rights: Rights) -> bool:
+    is_own = queue == search.job.queue
+    return is_own or not is_guaranteed(rights.field.queues[queue], held_gpus)
 
 
 def will_do(card: CardState, search: Search) -> bool:
@@ -89,8 +96,8 @@ class Trial:
         self._victims: list[str] = []
         self._cards: list[str] = []
         self._first, self._refused = first, dict[tuple[str, ...], None]()
-        self._queues = {job.queue for job in self._eligible.values()}
-        self._by_cost = iter(sorted(self._eligible, key=self._key))
+        self._by_cost: Iterator[str] | None = None
+        self._refusing: dict[int, dict[str, float]] = {}  # by option: what these queues held then
         if first:
             self._ledger = self._ledger.copy()
             self._leave(first, self._ledger)
@@ -98,31 +105,36 @@ class Trial:
 
     def evict_for_cards(self, free: Sequence[str]) -> bool:
         """Evict until there are enough cards."""
-        gpus, options = self._search.job.gpus, self._options
+        gpus = self._search.job.gpus
         self._cards = list(free[:gpus])
-        heap = [(self._price(option), number) for number, option in enumerate(options)]
+        heap = [(self._price(option), number) for number, option in enumerate(self._options)]
         heapify(heap)
-        aside: list[int] = []
+        aside: list[tuple[float, int]] = []
         while len(self._cards) < gpus:
             if not heap:
-                if not aside or not self._makes_way():
+                ready = [each for each in aside if not self._is_still_refused(each[1])]
+                if ready:
+                    heap = [min(ready)]
+                    aside.remove(heap[0])
+                elif not aside or not self._makes_way():
                     return False
-                heap, aside = [(self._price(options[number]), number) for number in aside], []
-                heapify(heap)
+                continue
             price, number = heappop(heap)
-            option = options[number]
+            option = self._options[number]
             if option.card_id in self._cards or price != self._price(option):
                 continue
             new = tuple(victim for victim in option.victims if victim not in self._victims)
-            if not self._may_leave(new):
-                aside.append(number)
+            if not self._may_leave(new, number):
+                aside.append((price, number))
                 continue
             self._evict(new)
             self._cards.append(option.card_id)
-            changed = {other for victim in new for other in self._by_victim[victim]}
-            for other in changed.union(aside if new else ()):  # cheaper, or its queue holds more
-                heappush(heap, (self._price(options[other]), other))
-            aside = [] if new else aside
+            for other in {at for victim in new for at in self._by_victim[victim]}:  # cheaper now
+                heappush(heap, (self._price(self._options[other]), other))
+            if not self._field.is_last_resort:  # there are too many, and the first will do
+                for each in [each for each in aside if not self._is_still_refused(each[1])]:
+                    aside.remove(each)
+                    heappush(heap, each)
         return True
 
     def _makes_way(self) -> bool:
@@ -132,6 +144,8 @@ class Trial:
         """
         if not self._field.is_last_resort:
             return False
+        if self._by_cost is None:
+            self._by_cost = iter(sorted(self._eligible, key=self._key))
         over = self._over()
         for victim in self._by_cost:
             if victim not in self._victims and self._may_leave((victim,)):
@@ -141,10 +155,9 @@ class Trial:
         return False
 
     def _over(self) -> set[str]:
-        queues, held = self._field.queues, self._ledger.held_by_queue
-        return {
-            name for name in self._queues if not is_guaranteed(queues[name], held.get(name, 0.0))
-        }
+        queues = self._field.queues
+        held = self._ledger.held_by_queue.items()
+        return {q for q, gpus in held if q in queues and not is_guaranteed(queues[q], gpus)}
 
     def evict_for_quota(self) -> bool:
         """Evict more until the quota allows the job, the cheapest first."""
@@ -176,14 +189,23 @@ class Trial:
         return tuple(sorted(victims)), tuple(self._cards)
 
     def _may_give_from_the_start(self, victims: Iterable[str]) -> bool:
-        return may_give(victims, self._search, self._rights, self._search.board.ledger)
+        return not refusing(victims, self._search, self._rights, self._search.board.ledger)
 
-    def _may_leave(self, victims: tuple[str, ...]) -> bool:
+    def _may_leave(self, victims: tuple[str, ...], number: int = NO_OPTION) -> bool:
         """Return whether more may leave, and `first` after them."""
-        if may_give((*victims, *self._first), self._search, self._rights, self._before):
-            return True
-        self._refused[victims] = None
-        return False
+        queues = refusing((*victims, *self._first), self._search, self._rights, self._before)
+        held = self._before.held_by_queue
+        if queues:
+            self._refused[victims] = None
+            self._refusing[number] = {queue: held.get(queue, 0.0) for queue in queues}
+        return not queues
+
+    def _is_still_refused(self, number: int) -> bool:
+        """Return whether none of the queues that refused an option has got more since."""
+        held, refused = self._before.held_by_queue, self._refusing.get(number)
+        return refused is not None and all(
+            held.get(queue, 0.0) <= gpus for queue, gpus in refused.items()
+        )
 
     def _cards_of(self, victim: str) -> int:
         return len(self._eligible[victim].card_ids)
