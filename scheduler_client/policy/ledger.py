@@ -1,6 +1,6 @@
 """What one cycle has given away so far: cards, and who is charged for them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -65,19 +65,20 @@ class Ledger:
                 self._charge(after, +1.0)
                 self.cards[card_id] = after
 
-    def held_without(self, gone: Sequence[RunningJob], queue: str) -> float:
-        """Return what a queue would hold if some jobs had left; their neighbours' parts grow."""
-        held = self.held_by_queue.get(queue, 0.0)
-        names = {job.job_id for job in gone}
-        for card_id in {card_id for job in gone for card_id in job.card_ids}:
-            card = self.cards[card_id]
-            stay = tuple(r for r in card.residents if r.job_id not in names)
-            held += self._part(stay, queue) - self._part(card.residents, queue)
-        return held
+    def freed_by(self, job: RunningJob, gone: Collection[str]) -> dict[str, float]:
+        """Return by how much the queues hold more once a job leaves after others have.
 
-    def _part(self, residents: Sequence[Resident], queue: str) -> float:
-        mine = sum(self._owners.get(r.job_id, _NOBODY)[0] == queue for r in residents)
-        return mine / len(residents) if residents else 0.0
+        Its own holds less; that of a neighbour who stays has more of the card.
+        """
+        gained: dict[str, float] = {}
+        for card_id in job.card_ids:
+            here = [r.job_id for r in self.cards[card_id].residents if r.job_id not in gone]
+            stay = [name for name in here if name != job.job_id]
+            for names, sign in ((here, -1.0), (stay, 1.0)):
+                for name in names:
+                    queue = self._owners.get(name, _NOBODY)[0]
+                    gained[queue] = gained.get(queue, 0.0) + sign / len(names)
+        return gained
 
     def copy(self) -> "Ledger":
         """Return a ledger that moves on by itself, to try things out."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.replaying.check import checked_log
@@ -93,10 +93,29 @@ QUOTAS = st.sampled_from([(4, 3, 1), (2, 3, 3), (5, 2, 1), (6, 1, 1), (0, 4, 4),
 GANGS = (*(st.integers(0, 100), st.integers(1, 90), st.integers(1, 6)), *AMONG_THREE[3:])
 AT_ONCE = PolicyRules(reservation=ReservationRules(after_s=0.0))
 BY_LEVELS = PolicyRules(order=LevelRules((1e9,), grace_s=4.0, reserve_after_s=0.0))
+ALL_BESIDE = [(0, 1, 2, 0, 1), (0, 1, 2, 0, 1), (0, 1, 2, 0, 1), (0, 1, 6, 1, 1)]
+EXHAUSTED = {  # the cheapest victim was all that its queue had to give, and too little
+    "jobs": [
+        *((0, 1, 2, 1, 1), (0, 2, 2, 2, 1), (0, 2, 3, 1, 2), (0, 2, 6, 0, 2), (0, 3, 2, 2, 1)),
+        *((1, 1, 1, 0, 2), (1, 1, 2, 2, 0)),
+    ],
+    "quotas": (4, 3, 1),
+}
+IN_HALVES = {  # a gang holds too much only once two of its neighbours have left
+    "jobs": [(0, 1, 1, 0, 0), (0, 1, 1, 0, 1), *ALL_BESIDE, (1, 2, 3, 2, 0)],
+    "quotas": (0, 4, 4),
+}
+FOR_ONE_CARD = {  # the same, for a job of one card
+    "jobs": [(0, 1, 1, 0, 1), *ALL_BESIDE, (0, 2, 3, 2, 1), (1, 1, 1, 2, 0)],
+    "quotas": (0, 4, 4),
+}
 
 
 @pytest.mark.parametrize(("rules", "grace_s"), [(AT_ONCE, 0.0), (BY_LEVELS, 4.0)])
 @settings(examples(40), suppress_health_check=CHECKS)
+@example(**EXHAUSTED)
+@example(**IN_HALVES)
+@example(**FOR_ONE_CARD)
 @given(jobs=st.lists(st.tuples(*GANGS), min_size=1, max_size=25), quotas=QUOTAS)
 def test_queue_gets_its_nominal_quota_in_the_live_loop_within_the_grace_and_a_cycle(
     toy_replay, rules, grace_s, jobs, quotas
