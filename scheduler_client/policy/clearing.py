@@ -18,6 +18,9 @@ from scheduler_client.policy.view import PendingJob, Queue, Reservation, Whom
 Waits = Sequence[tuple[PendingJob, Waiting]]
 """Jobs that wait, in the order of their turns."""
 
+MOST_GIVING_WAY = 100
+"""To last resorts in a cycle: each victim is a look at others, and the next cycle goes on."""
+
 _Like = tuple[object, ...]
 _HELPED = (*FOR_WANT_OF_CARDS, Reason.QUOTA)
 """Reasons for which it helps if others start no more for a while."""
@@ -53,7 +56,8 @@ class _Paper:
         self._turns, self._field = turns, _field(turns, rules)
         self._ledger = turns.ledger.copy()
         self._hopeless: dict[_Like, float] = {}  # since when the one that was tried had waited
-        self._last_resorts, self._too_many = 0, dict[str, int]()  # GPUs, by queue
+        self._last_resorts, self._giving_way = 0, 0
+        self._too_many: dict[str, int] = {}  # GPUs, by queue
 
     def eviction(self, pending: PendingJob) -> Eviction | None:
         """Return who must end for a job, and play it; None where no eviction helps it."""
@@ -73,7 +77,9 @@ class _Paper:
     def _last_resort(self, search: Search) -> Eviction | None:
         """Try what takes a look at all cards: a queue's smaller and smaller jobs, not often."""
         job, most = search.job, self._field.rules.most_per_cycle
-        if self._last_resorts == most or job.gpus >= self._too_many.get(job.queue, inf):
+        if self._last_resorts == most or self._giving_way >= MOST_GIVING_WAY:
+            return None
+        if job.gpus >= self._too_many.get(job.queue, inf):
             return None
         if not is_owed(search, self._field):
             return None
@@ -81,6 +87,8 @@ class _Paper:
         found = last_resort(search, self._field)
         if found is None:
             self._too_many[job.queue] = job.gpus
+        else:
+            self._giving_way += len(found.victims)
         return found
 
     def _play(self, eviction: Eviction, search: Search) -> None:

@@ -11,7 +11,12 @@ from scheduler_client.policy.quota import is_guaranteed
 from scheduler_client.policy.scoring import Candidate
 from scheduler_client.policy.view import CardState, RunningJob
 
+_Priced = tuple[float, int]
+"""What an option costs, and its number."""
+
 NO_OPTION = -1
+MOST_ON_THE_WAY = 100
+"""Who leave as a last resort only for others to hold more: to look at more takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,9 @@ class Trial:
         self._victims: list[str] = []
         self._cards: list[str] = []
         self._first, self._refused = first, dict[tuple[str, ...], None]()
+        self._cheaper: set[int] = set()  # options that cost less than when they were put aside
         self._by_cost: Iterator[str] | None = None
+        self._on_the_way = 0
         self._refusing: dict[int, dict[str, float]] = {}  # by option: what these queues held then
         if first:
             self._ledger = self._ledger.copy()
@@ -109,18 +116,21 @@ class Trial:
         self._cards = list(free[:gpus])
         heap = [(self._price(option), number) for number, option in enumerate(self._options)]
         heapify(heap)
-        aside: list[tuple[float, int]] = []
+        aside: list[_Priced] = []
         while len(self._cards) < gpus:
+            while self._cheaper:
+                number = self._cheaper.pop()
+                heappush(heap, (self._price(self._options[number]), number))
             if not heap:
-                ready = [each for each in aside if not self._is_still_refused(each[1])]
-                if ready:
-                    heap = [min(ready)]
-                    aside.remove(heap[0])
-                elif not aside or not self._makes_way():
+                heap, aside = self._divided(aside)
+                if not heap and not (aside and self._makes_way()):
                     return False
                 continue
             price, number = heappop(heap)
             option = self._options[number]
+            if self._is_still_refused(number):
+                aside.append((price, number))
+                continue
             if option.card_id in self._cards or price != self._price(option):
                 continue
             new = tuple(victim for victim in option.victims if victim not in self._victims)
@@ -129,13 +139,19 @@ class Trial:
                 continue
             self._evict(new)
             self._cards.append(option.card_id)
-            for other in {at for victim in new for at in self._by_victim[victim]}:  # cheaper now
-                heappush(heap, (self._price(self._options[other]), other))
             if not self._field.is_last_resort:  # there are too many, and the first will do
-                for each in [each for each in aside if not self._is_still_refused(each[1])]:
-                    aside.remove(each)
+                ready, aside = self._divided(aside)
+                for each in ready:
                     heappush(heap, each)
         return True
+
+    def _divided(self, aside: Sequence[_Priced]) -> tuple[list[_Priced], list[_Priced]]:
+        """Return which options to try again, as a heap, and which are still refused."""
+        parts: tuple[list[_Priced], list[_Priced]] = ([], [])
+        for each in aside:
+            parts[self._is_still_refused(each[1])].append(each)
+        heapify(parts[0])
+        return parts
 
     def _makes_way(self) -> bool:
         """Evict the cheapest, as a last resort, until one more queue holds more than its own.
@@ -148,8 +164,11 @@ class Trial:
             self._by_cost = iter(sorted(self._eligible, key=self._key))
         over = self._over()
         for victim in self._by_cost:
+            if self._on_the_way == MOST_ON_THE_WAY:
+                return False
             if victim not in self._victims and self._may_leave((victim,)):
                 self._evict((victim,))
+                self._on_the_way += 1
                 if self._over() - over:
                     return True
         return False
@@ -219,6 +238,9 @@ class Trial:
 
     def _evict(self, victims: Sequence[str]) -> None:
         self._victims += victims
+        for number in (at for victim in victims for at in self._by_victim.get(victim, ())):
+            self._cheaper.add(number)
+            self._refusing.pop(number, None)  # that was of more victims
         for ledger in {id(each): each for each in (self._before, self._ledger)}.values():
             self._leave(victims, ledger)
 
