@@ -79,13 +79,19 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--split", choices=SPLITS, default="family")
     given = parser.parse_args()
-    runs, signals = measured_signals(gpumemnet.read(given.data)["memory_runs"])
-    split = SPLITS[given.split]
-    parts = [chosen(runs, signals, fold, split) for fold in split.folds(runs)]
-    sys.stdout.write(f"R² of {', '.join(signal.name for signal in signals)}\n")
-    for name in (*CANDIDATES, CHOSEN):
-        told = pd.concat([part[name] for part in parts])
-        sys.stdout.write(f"{' / '.join(scores(runs.loc[told.index], told))}  {name}\n")
+    runs = gpumemnet.read(given.data)["memory_runs"]
+    for name, found in held_out(runs, given.split).items():
+        told = "; ".join(f"{signal} {score:.3f}" for signal, score in found.items())
+        sys.stdout.write(f"{told}  {name}\n")
+
+
+def held_out(memory_runs: pd.DataFrame, split: str) -> dict[str, dict[str, float]]:
+    """Return R² of each signal by each candidate, and by those that are `CHOSEN` in each fold."""
+    runs, signals = measured_signals(memory_runs)
+    by = SPLITS[split]
+    parts = [chosen(runs, signals, fold, by) for fold in by.folds(runs)]
+    told = {name: pd.concat([part[name] for part in parts]) for name in (*CANDIDATES, CHOSEN)}
+    return {name: scores(runs.loc[rows.index], rows) for name, rows in told.items()}
 
 
 def chosen(
@@ -160,16 +166,18 @@ def trials_of_a_family(runs: pd.DataFrame) -> list[Fold]:
     return list(apart.values())[::-1]
 
 
-def scores(observed: pd.DataFrame, told: pd.DataFrame) -> list[str]:
-    """Return R² of each signal.
+def scores(observed: pd.DataFrame, told: pd.DataFrame) -> dict[str, float]:
+    """Return R² of each signal, NaN where it never differs.
 
     Examples
     --------
     >>> scores(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), pd.DataFrame({"a": [1.0, 2.0, 2.0]}))
-    ['0.500']
+    {'a': 0.5}
     """
-    found = [r2(*(each[name].to_numpy(np.float64) for each in (observed, told))) for name in told]
-    return [f"{float('nan') if score is None else score:.3f}" for score in found]
+    found = {
+        name: r2(*(each[name].to_numpy(np.float64) for each in (observed, told))) for name in told
+    }
+    return {name: float("nan") if score is None else score for name, score in found.items()}
 
 
 by_configuration = partial(memory_configuration_folds, folds=FOLDS, seed=SEED)

@@ -92,10 +92,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--split", choices=SPLITS, required=True)
     given = parser.parse_args()
-    runs, folds_of = memory_runs(given.data), SPLITS[given.split]
-    found = pd.concat([chosen(runs, fold, folds_of) for fold in folds_of(runs)])
+    found = held_out(given.data, given.split)
     for name in found.columns.drop(FACTS):
         sys.stdout.write(f"{'; '.join(scores(found, str(name)))}  {name}\n")
+
+
+def held_out(path: Path, split: str) -> pd.DataFrame:
+    """Return what each design, and `CHOSEN`, answers (MiB) about every run, beside its facts."""
+    runs, folds_of = memory_runs(path), SPLITS[split]
+    return pd.concat([chosen(runs, fold, folds_of) for fold in folds_of(runs)])
 
 
 def memory_runs(path: Path) -> pd.DataFrame:
