@@ -21,7 +21,14 @@ MOST_ON_THE_WAY = 100
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """That a card would do once some of its residents have left."""
+    """That a card would do once some of its residents have left.
+
+    Attributes
+    ----------
+    card_id, gpu_model : str
+    victims : tuple of str
+        Job ids of these residents.
+    """
 
     card_id: str
     gpu_model: str
@@ -36,6 +43,16 @@ def refusing(
     None, where these may leave in some order: the neighbour of one that has left holds more than
     before, and of each queue the largest leaves last, as then what it holds beyond its own lasts
     the longest.
+
+    Parameters
+    ----------
+    victims : iterable of str
+        Job ids, all among ``rights.victims``.
+    search : Search
+        Of the job that they leave for; its own queue never refuses.
+    rights : Rights
+    ledger : Ledger
+        What is held before the first of them leaves.
     """
     left: dict[str, list[RunningJob]] = {}
     for job in sorted((rights.victims[name] for name in victims), key=lambda j: -len(j.card_ids)):
@@ -71,6 +88,10 @@ class Trial:
 
     Parameters
     ----------
+    search : Search
+        Of the job that is to start.
+    rights : Rights
+    options : sequence of Option
     is_shared : bool
         Count only its part of a victim's cost for each card that its end frees; a gang then
         counts as cheap as it is, and may free more than is needed. Which of the two is cheaper
